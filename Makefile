@@ -34,7 +34,7 @@ export HALOX_TEST_SEED ?= $(shell git rev-list --count HEAD 2>/dev/null)
 # go-nvml binds all functions of NVML, including deprecated ones.
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 
-.PHONY: help build run test test-busy test-long race nocgo test-mpi test-netns lint docs man outdated format-cuda nvrtc mpi bundle linkprobe clean
+.PHONY: help build run test test-busy test-long race nocgo test-mpi test-netns lint docs formats man outdated format-cuda nvrtc mpi bundle linkprobe clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,11 +48,11 @@ run: build ## build halox and run a sample config (SAMPLE=...), with a picture u
 # One test program more than there are cores at a time, since some wait for launchers. make lint vets the tests.
 test: ## run all tests, and the part of the long ones that HALOX_TEST_SEED selects; TESTFLAGS adds flags
 	@echo HALOX_TEST_SEED=$(HALOX_TEST_SEED)
-	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-s $(TESTFLAGS) ./...
+	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-s -timeout 1h $(TESTFLAGS) ./...
 
 # The loops share the cores with the tests, and end with the recipe, however it ends. -count=1: go test does not know that
 # these runs differ from make test.
-test-busy: ## run all tests beside 6 busy loops, and once more with GOMAXPROCS=1
+test-busy: ## run all tests next to 6 busy loops, and once more with GOMAXPROCS=1
 	@for i in 1 2 3 4 5 6; do while kill -0 $$$$ 2>/dev/null; do n=0; while [ $$n -lt 10000 ]; do n=$$((n + 1)); done; done & done; \
 	nice -n 5 $(MAKE) test TESTFLAGS="-count=1 -timeout 2h $(TESTFLAGS)"
 	GOMAXPROCS=1 $(MAKE) test TESTFLAGS="-count=1 -timeout 2h $(TESTFLAGS)"
@@ -64,7 +64,7 @@ test-long: ## run all tests completely: all kernels for all generations of GPUs,
 # With the race detector and without cgo, numerical studies and lists of similar cases are shorter, tests with the threads
 # of other tests are skipped, and so is what only C++ and CUDA do: see Again, Turn, Once and CPU in internal/testdevices.
 race: ## run the tests of concurrent packages with the race detector, with a cache of their own
-	@HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race -vet=off $(RACE)
+	@HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race -vet=off -timeout 1h $(RACE)
 
 nocgo: ## build and vet everything without cgo, and run the tests of the packages that differ
 	CGO_ENABLED=0 $(GO) build ./...
@@ -94,6 +94,14 @@ docs: .tools/site/.done ## build the site of the pages under out/site; broken li
 
 .tools/site/.done:
 	python3 -m pip install --quiet --target .tools/site mkdocs==1.6.1 mkdocs-material==9.7.1
+	touch $@
+
+# VTK needs no matplotlib to read and write files.
+formats: .tools/formats/.done ## install Python packages that read field files, to test formats: NumPy, Zarr, VTK
+
+.tools/formats/.done:
+	python3 -m pip install --quiet --target .tools/formats numpy zarr==3.1.6
+	python3 -m pip install --quiet --target .tools/formats --no-deps vtk==9.7.2
 	touch $@
 
 man: ## write man pages under out/man

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,44 +17,63 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// merge lays the layers over the defaults of the schema, each over those before it. Settings travel through viper
-// whole, so that a value still knows where it came from.
-func merge(layers ...layer) *viper.Viper {
-	v := viper.New()
+// merge overlays the settings on the defaults of the schema; each layer overrides the layers before it. viper stores
+// whole settings, so that each value keeps its origin. If a key has named entries, they are set inside its value, and
+// parts contains their settings.
+func merge(layers ...layer) (v *viper.Viper, parts map[string]setting) {
+	v, parts = viper.New(), map[string]setting{}
 	for _, k := range keys {
 		if k.def != "" {
 			v.SetDefault(k.name, defaultSetting(k))
 		}
 	}
 	for _, l := range layers {
-		for key, s := range l {
-			v.Set(key, s)
+		for _, name := range slices.Sorted(maps.Keys(l)) { // a key comes before its entries
+			if _, known := findKey(name); known {
+				v.Set(name, l[name])
+				below := join(name, "")
+				maps.DeleteFunc(parts, func(part string, _ setting) bool { return strings.HasPrefix(part, below) })
+				continue
+			}
+			of := name
+			for known := false; !known; _, known = findKey(of) {
+				of = of[:strings.LastIndex(of, ".")]
+			}
+			whole, ok := v.Get(of).(setting)
+			if !ok || !whole.given() {
+				whole = setting{key: of, from: l[name].from}
+			}
+			whole.node = setEntry(whole.node, strings.Split(name[len(of)+1:], "."), l[name].node)
+			v.Set(of, whole)
+			parts[name] = l[name]
 		}
 	}
-	return v
+	return v, parts
 }
 
-// defaultSetting is what holds for a key that no source sets.
+// defaultSetting returns the setting of a key that no source sets.
 func defaultSetting(k key) setting {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(k.def), &doc); err != nil {
-		panic(err) // the schema is wrong, which a test finds
+		panic(err) // the schema is invalid, which tests detect
 	}
 	return setting{key: k.name, node: doc.Content[0]}
 }
 
-// A checker decodes settings into a run, and checks how keys go together. A key with a problem is bad: checks leave it
-// out.
+// A checker decodes settings into a run and checks combinations of keys. A key with a problem is bad, and later checks
+// skip it.
 type checker struct {
 	Options
 	file     string
-	values   *viper.Viper // of setting
+	values   *viper.Viper // holds values of type setting
 	problems Problems
 	bad      map[string]bool
+	parts    map[string]setting // settings of named entries of keys, by path
+	entered  map[string]setting // entries that were set individually
 	run      *Run
 }
 
-// lookup returns what holds for a key.
+// lookup returns the setting of a key.
 func (c *checker) lookup(name string) (setting, bool) {
 	s, ok := c.values.Get(name).(setting)
 	return s, ok
@@ -65,7 +85,8 @@ func (c *checker) given(name string) bool {
 	return ok && s.given()
 }
 
-// reject notes what the value of a key must be. The file is named for a default.
+// reject records that the value of a key does not satisfy a requirement. If the value is a default, the problem names
+// the file.
 func (c *checker) reject(name, reason string, args ...any) {
 	c.bad[name] = true
 	s, ok := c.lookup(name)
@@ -78,7 +99,7 @@ func (c *checker) reject(name, reason string, args ...any) {
 	c.problems.add(s.from, s.key, s.node, reason, args...)
 }
 
-// missing notes that a key has to be set.
+// missing records that a key must be set.
 func (c *checker) missing(name string) {
 	if k, _ := findKey(name); !c.bad[name] {
 		c.problems.add(origin{source: c.file}, name, nil, "must be set: %s", k.constraint())
@@ -91,7 +112,7 @@ func (c *checker) good(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return c.bad[name] })
 }
 
-// decode sets every field of the run that has a key. A null stands for the default, which not every key has.
+// decode sets every field of the run that has a key. A null selects the default of the key, if it has one.
 func (c *checker) decode() {
 	for _, k := range keys {
 		s, ok := c.lookup(k.name)
@@ -106,6 +127,10 @@ func (c *checker) decode() {
 		if !ok {
 			continue
 		}
+		if k.items != nil {
+			c.items(k, s)
+			continue
+		}
 		switch why := k.decode(c.run, s.node); why {
 		case "":
 		case invalid:
@@ -116,26 +141,7 @@ func (c *checker) decode() {
 	}
 }
 
-// check checks everything. Sections that depend on others come after them.
-func (c *checker) check() {
-	c.decode()
-	for _, name := range []string{"solver", "grid.size"} {
-		if _, ok := c.lookup(name); !ok {
-			c.missing(name)
-		}
-	}
-	c.boundary()
-	c.spacing()
-	kind := c.stencil()
-	c.expressions()
-	c.heat(kind)
-	c.devices()
-	c.decomposition()
-	c.exchange()
-	c.output()
-}
-
-// boundary checks that the faces are those of the grid, and that an axis is periodic at both ends or at neither.
+// boundary checks that the faces are the faces of the grid, and that each axis is periodic at both ends or at neither.
 func (c *checker) boundary() {
 	for axis := range 3 {
 		for side := range 2 {
@@ -154,7 +160,7 @@ func (c *checker) boundary() {
 	}
 }
 
-// dimensions says how many the grid has.
+// dimensions describes the number of dimensions of the grid.
 func (c *checker) dimensions() string {
 	if n := c.run.Dims(); n > 1 {
 		return fmt.Sprintf("%d dimensions", n)
@@ -162,14 +168,17 @@ func (c *checker) dimensions() string {
 	return "one dimension"
 }
 
-// spacing checks the length of grid.spacing, or sets the one with which each axis is 1 long.
+// spacing checks the length of grid.spacing, or sets the spacing so that each axis has length 1.
 func (c *checker) spacing() {
 	const name = "grid.spacing"
 	g := &c.run.Grid
 	if _, ok := c.lookup(name); !ok {
 		for axis, n := range g.Size {
 			b := c.run.Boundary
-			a := solvers.Axis{Points: n, Ends: [2]boundary.Kind{b.Face(axis, 0).Kind, b.Face(axis, 1).Kind}}
+			a := solvers.Axis{Points: n}
+			for end := range a.Ends {
+				a.Ends[end] = solvers.Condition{Kind: b.Face(axis, end).Kind, Half: g.Kind == Cells}
+			}
 			g.Spacing = append(g.Spacing, a.UnitSpacing())
 		}
 	} else if c.good(name, "grid.size") && len(g.Spacing) != len(g.Size) {
@@ -177,7 +186,8 @@ func (c *checker) spacing() {
 	}
 }
 
-// stencil finds the first stencil of the grid's dimensions that has what is wanted, and completes the section.
+// stencil finds the first stencil with the dimensions of the grid that satisfies section stencil, and completes the
+// section.
 func (c *checker) stencil() (kind stencil.Kind) {
 	const points, shape = "stencil.points", "stencil.shape"
 	want := &c.run.Stencil
@@ -211,12 +221,39 @@ func (c *checker) stencil() (kind stencil.Kind) {
 	return kind
 }
 
-// expressions checks that no expression uses what the grid or the solver does not have.
+// expressions checks that expressions use only variables that the grid and the solver have.
 func (c *checker) expressions() {
 	c.uses("initial", c.run.Initial, false)
-	c.uses("exact", c.run.Exact, false)
+	c.uses("exact", c.run.Exact.of(onlyField), false)
+	if l := c.run.Laplace; c.run.Solver == SolverLaplace && timeName.MatchString(l.Source) {
+		c.reject("laplace.source", "must not use t, since solver laplace has no time")
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.run.Boundary)) {
 		c.uses("boundary."+name, c.run.Boundary[name].Value, c.run.Solver == SolverLaplace)
+	}
+}
+
+// robin checks that the ghosts behind Robin faces exist.
+func (c *checker) robin() {
+	for axis, spacing := range c.run.Grid.Spacing {
+		for side := range 2 {
+			f, name := c.run.Boundary.Face(axis, side), "boundary."+faceName(axis, side)
+			if f.Diffusivity != "" {
+				c.reject(name, "must not have D, except with solver equation")
+			}
+			one := boundary.Condition{Kind: f.Kind, Spacing: spacing, Transfer: f.Transfer}
+			if h := c.run.Heat; h != nil && c.run.Solver == SolverHeat {
+				k := h.Diffusivity
+				if one.Diffusivity = k.along(axis); k.Formula != "" && f.Kind == boundary.Robin {
+					c.reject(name, "must not be robin where heat.diffusivity is an expression: write {flux: value}")
+				}
+			}
+			const most = 2 // layers
+			known := f.Kind == boundary.Robin && c.good(name, "grid.spacing", "heat.diffusivity")
+			if known && one.CheckAffine(most) != nil {
+				c.reject(name, "must have a different h: with %v the denominator of its ghosts is 0", f.Transfer)
+			}
+		}
 	}
 }
 
@@ -240,33 +277,100 @@ func usesName(src, name string) bool {
 	return err == nil && e.Uses(name)
 }
 
-// heat checks the section heat, which only the heat solver has, and sets the time step that is left to halox.
+// heat checks section heat, which only the heat solver has, and sets the time step if halox chooses it.
 func (c *checker) heat(kind stencil.Kind) {
-	const dt = "heat.dt"
 	h, good := c.run.Heat, true
 	for _, k := range keys {
-		if !strings.HasPrefix(k.name, "heat.") {
-			continue
+		if strings.HasPrefix(k.name, "heat.") || strings.HasPrefix(k.name, "laplace.") {
+			good = c.good(k.name) && good
 		}
-		if good = c.good(k.name) && good; c.run.Solver == SolverLaplace && c.given(k.name) {
-			c.reject(k.name, "must not be set with solver laplace")
-		}
+	}
+	if c.run.Solver != SolverLaplace || c.run.Laplace.Source == "" {
+		c.run.Laplace = nil
 	}
 	if c.run.Solver == SolverLaplace {
 		c.run.Heat = nil
-		return
 	}
 	if !good || !c.good("grid.size", "grid.spacing") || kind.Points == 0 || len(c.run.Grid.Spacing) == 0 {
 		return
 	}
-	h.Stable = kind.StableStep(c.run.Grid.Spacing, h.Diffusivity)
+	if c.run.Solver == SolverHeat {
+		c.stableStep(kind)
+	}
+	if e := c.run.Equation(); e != nil && len(c.problems) == 0 {
+		p, err := e.Problem()
+		c.inherited(err)
+		if err == nil && h.DT == 0 && c.run.Heat != nil {
+			h.DT = p.TimeStep
+		}
+	}
+	if t := c.run.Stop.Time; c.run.Heat != nil && t > 0 && h.DT > 0 {
+		steps := (&solvers.Problem{TimeStep: h.DT}).Steps(t)
+		h.DT = t / float64(max(1, steps))
+		c.stopTime(steps)
+	}
+}
+
+// stableStep sets or checks heat.dt if the diffusivity is a number. Otherwise solvers.Equation does this.
+func (c *checker) stableStep(kind stencil.Kind) {
+	const dt = "heat.dt"
+	h, dims := c.run.Heat, c.run.Dims()
+	one, constant := h.Diffusivity.Number()
+	switch all := h.Diffusivity.Axes; {
+	case !constant && all != nil && len(all) != dims:
+		c.reject("heat.diffusivity", "must have one number per axis of the grid, %d", dims)
+		return
+	case !constant && kind != stencil.Kinds(dims)[0]:
+		c.reject("heat.diffusivity", "must be one number with a stencil other than %v", stencil.Kinds(dims)[0])
+		return
+	case !constant:
+		return
+	}
+	h.Stable = kind.StableStep(c.run.Grid.Spacing, one)
 	switch limit := h.Stable; {
 	case limit <= 0 || math.IsInf(limit, 0):
-		c.reject("heat.diffusivity", "must have a positive, finite stability limit, and that is %s", number(limit))
+		c.reject("heat.diffusivity", "must have a positive, finite stability limit, which is %s", number(limit))
 	case h.DT == 0:
 		h.DT = limit
 	case h.DT > limit && !h.Force:
 		c.reject(dt, "must be at most %s to be stable on this grid, unless heat.force is set", number(limit))
+	}
+}
+
+// measure checks section measure.
+func (c *checker) measure() {
+	if c.run.Measure = c.definitions("measure"); len(c.problems) > 0 || len(c.run.Grid.Size) == 0 {
+		return
+	}
+	e := c.run.Measured()
+	if e == nil {
+		return
+	}
+	_, err := e.Measures(c.run.Measure)
+	eachPart(err, func(part string, err error) { c.part(part, "%v", err) })
+}
+
+// checkpoint completes section checkpoint, and removes it if no key of it is set.
+func (c *checker) checkpoint() {
+	p, given := c.run.Checkpoint, false
+	for _, k := range keys {
+		given = given || strings.HasPrefix(k.name, "checkpoint.") && c.given(k.name)
+	}
+	switch {
+	case !given:
+		c.run.Checkpoint = nil
+	case p.Folder != "" || c.bad["checkpoint.folder"]:
+	case p.Every.Steps > 0 || p.Every.Minutes > 0:
+		p.Folder = "checkpoints"
+	default:
+		c.missing("checkpoint.folder")
+	}
+}
+
+// faults checks that a run has checkpoints to start again from.
+func (c *checker) faults() {
+	if c.run.Faults.Restarts > 0 && c.run.Checkpoint == nil {
+		c.reject("faults.restarts", "must be 0 without checkpoints to start again from: set checkpoint.every")
 	}
 }
 
@@ -282,7 +386,8 @@ func (c *checker) devices() {
 	d.Count = Count(len(d.IDs))
 }
 
-// decomposition checks the parts of each axis. Where nothing else says how many devices each process has, they do.
+// decomposition checks the number of parts of each axis. If no other key sets the number of devices per process, it is
+// computed from the parts.
 func (c *checker) decomposition() {
 	parts, size, processes := c.run.Decomposition, c.run.Grid.Size, max(1, c.Processes)
 	if parts == nil {
@@ -314,13 +419,13 @@ func (c *checker) decomposition() {
 	case count != 0 && made != count && known:
 		reject("must make as many subdomains as there are devices%s, %d instead of %d", of, count, made)
 	case made%processes != 0:
-		reject("must make as many subdomains for each%s, and makes %d", of, made)
+		reject("must make the same number of subdomains for each%s, but makes %d", of, made)
 	case count == 0 && known:
 		c.run.Devices.Count = Count(made / processes)
 	}
 }
 
-// exchange checks that the scheme goes with the rest, and completes the order.
+// exchange checks that the scheme is consistent with the other keys, and sets the order.
 func (c *checker) exchange() {
 	const order = "exchange.order"
 	e := &c.run.Exchange
@@ -349,49 +454,67 @@ func (c *checker) exchange() {
 		c.reject("exchange.steps", "must be 1 with scheme %s", e.Scheme)
 	}
 	if face := c.changing(); needs.Steady && face != "" {
-		const reason = "must be one that takes values that change with time, as that of boundary.%s does"
+		const reason = "must support values that vary in time, such as %s"
 		c.reject("exchange.scheme", reason, face)
 	}
 }
 
+// timeName matches the time in an expression.
+var timeName = regexp.MustCompile(`\bt\b`)
+
 // changing returns the first face whose value depends on time, or "".
 func (c *checker) changing() string {
-	for _, name := range slices.Sorted(maps.Keys(c.run.Boundary)) {
-		if usesName(c.run.Boundary[name].Value, "t") && c.good("boundary."+name) {
-			return name
+	all := c.run.boundaries()
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		for _, name := range slices.Sorted(maps.Keys(all[key])) {
+			if e := all[key][name].Value; c.good(join(key, name)) && timeName.MatchString(e) {
+				return join(key, name)
+			}
 		}
 	}
 	return ""
 }
 
-// maxHistory is how many checks a history may have: each takes about a hundred bytes, in memory and in the record.
+// maxHistory is the maximum number of checks in a history. Each takes about a hundred bytes, both in memory and in the
+// record.
 const maxHistory = 1 << 22
 
-// output checks the plane of a picture and the length of a history.
+// output checks the plane and the range of a picture, and the length of a history.
 func (c *checker) output() {
 	const slice, history = "output.slice", "output.history"
+	c.outputFields()
+	c.outputLists()
 	o, stop, size := c.run.Output, c.run.Stop, c.run.Grid.Size
-	if len(size) == 1 && o.Picture != "" {
-		c.reject("output.picture", "must not be set on a grid of one dimension: output.field writes the values")
-	}
-	axis, index, ok := parsePlane(o.Slice)
+	axis, at, index, ok := parsePlane(o.Slice)
 	switch {
 	case !ok || len(size) == 0:
 	case len(size) < 3:
 		c.reject(slice, "must be auto on a grid of %s, which is shown whole", c.dimensions())
-	case index >= size[axis]:
+	case index && at >= float64(size[axis]):
 		c.reject(slice, "must be in the grid, from %c=0 to %[1]c=%d", "xyz"[axis], size[axis]-1)
+	case !index && len(c.problems) == 0:
+		p, err := c.run.Problem()
+		if err != nil {
+			break
+		}
+		first, last, h := p.Coordinate(axis, 0), p.Coordinate(axis, size[axis]-1), p.Spacing[axis]
+		if at < first-h || at > last+h {
+			c.reject(slice, "must be in the grid, whose points are from %s=%#.4g to %#.4g", o.Slice[:1], first, last)
+		}
+	}
+	if r := o.Range; r != nil && (len(r) != 2 || !(r[0] < r[1])) {
+		c.reject("output.range", "must be two numbers, the smaller one first, as [0, 1]")
 	}
 	if !o.History || !c.good(history, "stop.iterations", "stop.check_every") {
 		return
 	}
-	if checks := stop.Iterations / stop.CheckEvery; checks > maxHistory {
-		c.reject(history, "must keep at most %d checks, and would keep %d: raise stop.check_every", maxHistory, checks)
+	if checks := stop.Iterations / stop.CheckEvery; checks > maxHistory && stop.Iterations < AnySteps {
+		c.reject(history, "must keep at most %d checks, but would keep %d: raise stop.check_every", maxHistory, checks)
 	}
 }
 
-// Complete returns what an override that begins with the text may be, each with what it means behind a tab: keys, or
-// after = the words that are a key's values.
+// Complete returns the completions of an override that begins with the given text. Each is followed by a tab and its
+// meaning. They are keys or, after =, the valid words for the key.
 func Complete(begun string) (all []string) {
 	name, _, valued := strings.Cut(begun, "=")
 	for _, k := range keys {

@@ -19,9 +19,9 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-var update = flag.Bool("update", false, "write the messages of testdata anew; look at what changed")
+var update = flag.Bool("update", false, "rewrite the messages of testdata; check the changes")
 
-// TestFiles loads every file of testdata. A bad one has its messages beside it, a good one its Run.
+// TestFiles loads every file of testdata. A bad one has its messages next to it, a good one its Run.
 func TestFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.*.*")
 	if err != nil || len(files) < 80 {
@@ -38,7 +38,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// outcome is the messages of a bad config, or the JSON form of a good one.
+// outcome returns the messages of a bad config, or the JSON form of a good one.
 func outcome(t *testing.T, run *configs.Run, err error) string {
 	t.Helper()
 	if err != nil {
@@ -55,7 +55,7 @@ func golden(t *testing.T, file, got string) {
 	}
 	want := test.Must(os.ReadFile(file))(t)
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("not what %s says (-want +got):\n%s", file, diff)
+		t.Errorf("differs from %s (-want +got):\n%s", file, diff)
 	}
 	start := filepath.Base(file[:strings.Index(file, ".")]) + "."
 	if bad := strings.Contains(file, ".bad."); bad != strings.HasPrefix(got, start) {
@@ -63,7 +63,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// TestRunReadsBack feeds what a record holds of a config to Load again.
+// TestRunReadsBack loads the config in a record again.
 func TestRunReadsBack(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.good.yaml")
 	samples, _ := filepath.Glob("*.yaml")
@@ -75,7 +75,7 @@ func TestRunReadsBack(t *testing.T) {
 			t.Fatalf("%s gave\n%s\nwhich does not read back: %v", file, text, err)
 		}
 		if diff := cmp.Diff(run, again); diff != "" {
-			t.Errorf("%s reads back otherwise:\n%s", file, diff)
+			t.Errorf("%s reads back differently:\n%s", file, diff)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestLoadWithoutFile(t *testing.T) {
 	}
 }
 
-func TestProblemsCanBeTakenApart(t *testing.T) {
+func TestProblemFields(t *testing.T) {
 	_, err := configs.Load("testdata/precision.bad.yaml", configs.Options{})
 	var first configs.Problem
 	if !errors.As(err, &first) {
@@ -126,7 +126,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		var problems configs.Problems
 		if err != nil && (!errors.As(err, &problems) || len(strings.Split(err.Error(), "\n")) != len(problems)) {
-			t.Errorf("not one line a problem: %q", err)
+			t.Errorf("not one line per problem: %q", err)
 		}
 		if run != nil && run.Heat != nil && run.TimeStep() <= 0 {
 			t.Errorf("time step %v", run.TimeStep())
@@ -134,7 +134,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// The same tree as TOML and as YAML has the same run, or the same problems up to their lines.
+// The same tree in TOML and in YAML gives the same run, or the same problems except for their lines.
 func FuzzTOMLAgainstYAML(f *testing.F) {
 	addConfigs(f)
 	f.Add([]byte("solver='heat'\ngrid.size=[8.0, 1_0]\nheat.dt=+1e-3\n[output]\nfield=1979-05-27\npicture=''"), true)
@@ -159,7 +159,7 @@ func FuzzTOMLAgainstYAML(f *testing.F) {
 		}
 		first, wrong1 := configs.Parse(from, data, configs.Options{})
 		if slices.ContainsFunc(reasons(wrong1), func(r string) bool { return strings.HasPrefix(r, ": ") }) {
-			return // of the whole file: yaml.Unmarshal reads the first document alone, and any bytes
+			return // an error of the whole file: yaml.Unmarshal reads only the first document, and any bytes
 		}
 		second, wrong2 := configs.Parse(to, other, configs.Options{})
 		if diff := cmp.Diff(first, second); diff != "" || !slices.Equal(reasons(wrong1), reasons(wrong2)) {
@@ -170,8 +170,8 @@ func FuzzTOMLAgainstYAML(f *testing.F) {
 
 var octal = regexp.MustCompile(`^[-+]?0[0-9_]`)
 
-// inTOML reports whether TOML can hold a tree: it has no null, aliases, tags, numbers like 010, and keys other than
-// texts.
+// inTOML reports whether TOML supports a tree: it has no null, aliases, tags, numbers such as 010, and keys
+// other than texts.
 func inTOML(n *yaml.Node) bool {
 	for i, item := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 && item.ShortTag() != "!!str" || !inTOML(item) {
@@ -181,7 +181,7 @@ func inTOML(n *yaml.Node) bool {
 	return n.Kind != yaml.AliasNode && !octal.MatchString(n.Value) && n.ShortTag() != "!!null" && n.Style&yaml.TaggedStyle == 0
 }
 
-// reasons returns problems without files, lines and values, which each form writes in its own way; nothing of those
+// reasons returns problems without files, lines and values, which differ between the formats; none of those
 // that are too many to report.
 func reasons(err error) (all []string) {
 	var problems configs.Problems

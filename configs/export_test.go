@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,6 +43,15 @@ func Reference() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.name, def, k.constraint(), k.about)
 	}
+	for _, k := range keys {
+		for i, of := range k.items {
+			if i == 0 {
+				fmt.Fprintf(&b, "\nEach item of `%s` has these keys:\n\n| key | default | must be | meaning |\n"+
+					"|---|---|---|---|\n", k.name)
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", of.name, cmp.Or(of.def, " "), of.constraint(), of.about)
+		}
+	}
 	return b.String()
 }
 
@@ -54,7 +64,7 @@ Keys may be nested or have dots: ` + "`grid: {size: [8, 8]}` and `grid.size: [8,
 A whole number may be written 5, 5.0 or 5e0.
 The environment overrides the file, and ` + "`--set key=value`" + ` overrides both.
 The variable of ` + "`grid.size` is `HALOX_GRID_SIZE`, that of `boundary.x-` is `HALOX_BOUNDARY_X_MINUS`" + `.
-A key of null has its default. [Norms](norms.md#norms) defines those of ` + "`stop.norm`" + ` by formulas.
+A key set to null takes its default. [Norms](norms.md#norms) defines those of ` + "`stop.norm`" + ` by formulas.
 
 | key | default | must be | meaning |
 |---|---|---|---|

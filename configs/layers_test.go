@@ -15,7 +15,7 @@ import (
 
 const small = "solver: laplace\ngrid: {size: [8, 8]}\n"
 
-// load parses a config that must be good.
+// load parses a valid config.
 func load(t *testing.T, text string, o configs.Options) *configs.Run {
 	t.Helper()
 	run := test.Must(configs.Parse("test.yaml", []byte(text), o))(t)
@@ -110,20 +110,20 @@ func TestMessagesOfEnvironmentAndOverrides(t *testing.T) {
 	}{
 		{"value of a variable", []string{"HALOX_PRECISION=half"}, nil, `HALOX_PRECISION: precision: must be float64 or float32, got "half"`},
 		{"variable of a face", []string{"HALOX_BOUNDARY_X_MINUS=open"}, nil,
-			`HALOX_BOUNDARY_X_MINUS: boundary.x-: must be periodic, {dirichlet: a number or an expression}, neumann or repeat, got "open"`},
+			`HALOX_BOUNDARY_X_MINUS: boundary.x-: must be periodic, {dirichlet: value}, {flux: value}, neumann, {neumann: value}, outflow or {robin: {h: number, ambient: value}}, got "open"`},
 		{"variable nearly right", []string{"HALOX_STOP_TOLERENCE=1"}, nil, "HALOX_STOP_TOLERENCE: sets no key, did you mean HALOX_STOP_TOLERANCE?"},
 		{"reserved variables", []string{"HALOX_NVRTC=/lib", "HALOX_CACHE=", "HALOX_TEST_GPUS=4", "halox_x=1", "HALOX"}, nil, ""},
 		{"variable without value", []string{"HALOX_STOP_NORM="}, nil, "HALOX_STOP_NORM: stop.norm: must have a value: max, l2 or residual"},
 		{"variable not YAML", []string{"HALOX_GRID_SIZE=[8, 8"}, nil,
 			`HALOX_GRID_SIZE: grid.size: not YAML: did not find expected ',' or ']', got "[8, 8"`},
-		{"override without value", nil, []string{"stop.norm"}, `--set: must be key=value, as in grid.size=[64, 64], got "stop.norm"`},
-		{"override of nothing", nil, []string{"=3"}, `--set: must be key=value, as in grid.size=[64, 64], got "=3"`},
+		{"override without value", nil, []string{"stop.norm"}, `--set: must be key=value, such as grid.size=[64, 64], got "stop.norm"`},
+		{"override of nothing", nil, []string{"=3"}, `--set: must be key=value, such as grid.size=[64, 64], got "=3"`},
 		{"override with an empty value", nil, []string{"exact="}, "--set: exact: must have a value: a number or an expression"},
 		{"override nearly right", nil, []string{"stop.norms=l2"}, "--set: stop.norms: unknown key, did you mean stop.norm?"},
 		{"override of a section", nil, []string{"stop=l2"},
-			`--set: stop: must have keys with values, of iterations, tolerance, norm, check_every, sums, got "l2"`},
+			`--set: stop: must have keys with values: iterations, time, wall_time, field, tolerance, norm, check_every, sums, got "l2"`},
 		{"an axis given twice", nil, []string{"boundary={x: periodic, x: neumann}"}, `--set: boundary.x: must be given once`},
-		{"override of a section by null", nil, []string{"stop=null"}, "--set: stop: must be a key where it is reset, such as stop.iterations, got null"},
+		{"override of a section by null", nil, []string{"stop=null"}, "--set: stop: must be a single key to be reset, such as stop.iterations, got null"},
 		{"override with a leading zero", nil, []string{"stop.iterations=016"}, "--set: stop.iterations: must be a whole number of at least 1, got 016"},
 		{"override not YAML", nil, []string{"stop={"}, `--set: stop: not YAML: did not find expected node content, got "{"`},
 		{"both in order", []string{"HALOX_STOP_NORM=l3"}, []string{"precision=1"},
@@ -153,7 +153,7 @@ func TestUnreadableFiles(t *testing.T) {
 		{"too deep", strings.Repeat("[", 20000), "exceeded max depth of 10000"},
 		{"control characters", "solver: \x01", "test.yaml: not YAML: control characters are not allowed"},
 		{"only spaces", " \n", "test.yaml: solver: must be set"},
-		{"endless alias", "solver: &a [*a]\n", "test.yaml:1: solver: must be laplace or heat, got [*a]"},
+		{"endless alias", "solver: &a [*a]\n", "test.yaml:1: solver: must be laplace, heat or equation, got [*a]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := configs.Parse("test.yaml", []byte(c.text), configs.Options{})
@@ -172,11 +172,11 @@ func TestPartsOfProcesses(t *testing.T) {
 		why       string // part of the error
 	}{
 		{"one process", 1, []string{"decomposition=[1, 2, 2]"}, 4, ""},
-		{"parts alone", 2, []string{"decomposition=[1, 2, 2]"}, 2, ""},
+		{"only parts", 2, []string{"decomposition=[1, 2, 2]"}, 2, ""},
 		{"parts and devices", 2, []string{"decomposition=[1, 2, 2]", "devices.count=2"}, 2, ""},
-		{"a device each", 4, []string{"decomposition=[1, 2, 2]", "devices.count=1"}, 1, ""},
+		{"one device each", 4, []string{"decomposition=[1, 2, 2]", "devices.count=1"}, 1, ""},
 		{"more devices than parts", 2, []string{"decomposition=[1, 1, 2]", "devices.count=2"}, 0, "must make as many subdomains as there are devices of 2 processes, 4 instead of 2"},
-		{"an odd part", 2, []string{"decomposition=[1, 3, 1]"}, 0, "must make as many subdomains for each of 2 processes, and makes 3"},
+		{"an odd part", 2, []string{"decomposition=[1, 3, 1]"}, 0, "must make the same number of subdomains for each of 2 processes, but makes 3"},
 		{"many", 64, []string{"grid.size=[512, 512, 64]", "decomposition=[64, 64, 1]"}, 64, ""},
 		{"too many", 2, []string{"grid.size=[512, 512, 64]", "decomposition=[64, 64, 1]"}, 0, "must make at most 2048 subdomains"},
 		{"one too many", 1, []string{"grid.size=[512, 512, 64]", "decomposition=[205, 5, 1]"}, 0, "must make at most 1024 subdomains"},
@@ -195,7 +195,7 @@ func TestPartsOfProcesses(t *testing.T) {
 	}
 }
 
-// manyKeys returns so many keys that are not known.
+// manyKeys returns n unknown keys.
 func manyKeys(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -250,7 +250,7 @@ func TestTOMLIsReadAsYAML(t *testing.T) {
 	}
 }
 
-// Modules and Kubernetes set variables HALOX_... of their own.
+// Modules and Kubernetes set other variables HALOX_....
 func TestForeignVariables(t *testing.T) {
 	var warned []string
 	o := configs.Options{
@@ -263,13 +263,52 @@ func TestForeignVariables(t *testing.T) {
 	}
 }
 
-// No message suggests a key that switches a check off.
-func TestNoHintSwitchesACheckOff(t *testing.T) {
+// No message suggests a key that disables a check.
+func TestNoHintDisablesCheck(t *testing.T) {
 	for _, key := range []string{"heat.source", "heat.forc", "force"} {
 		o := configs.Options{Set: []string{key + "=1"}}
 		if _, err := configs.Parse("c.yaml", []byte(small), o); err == nil ||
 			strings.Contains(err.Error(), "heat.force") {
 			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
+// --set takes entries of keys with names, over those of the file.
+func TestEntriesThatAreSet(t *testing.T) {
+	const text = `solver: equation
+grid: {size: [8, 8]}
+parameters: {D: 1, F: 2}
+fields: {u: {initial: x}, v: {}}
+equations: {u: D*lap(u), v: D*lap(v)}
+output: {field: {u: u.npy}}
+`
+	for _, c := range []struct {
+		set  []string
+		says string // "": it is a run, with these
+		want func(r *configs.Run) bool
+	}{
+		{[]string{"output.field.v=v.npy", "parameters.D=3"}, "", func(r *configs.Run) bool {
+			return len(r.Output.Field) == 2 && r.Output.Field[0].Path == "u.npy" && r.Parameters["D"] == 3 && r.Parameters["F"] == 2
+		}},
+		{[]string{"output.picture.u=u.png"}, "", func(r *configs.Run) bool { return r.Output.Picture[0].Path == "u.png" }},
+		{[]string{"output.field.v=v.npy", "output.field={u: w.npy}"}, "", func(r *configs.Run) bool {
+			return len(r.Output.Field) == 1 && r.Output.Field[0].Path == "w.npy"
+		}},
+		{[]string{"equations.u=x < 0.5 ? lap(u) : 2*lap(u)", "time.dt=1e-4", "fields.v.initial=y", "fields.u.boundary={x: outflow}",
+			"fields.v.boundary.x=outflow"}, "", func(r *configs.Run) bool {
+			return r.Fields[0].Initial == "x" && r.Fields[1].Initial == "y" && r.Fields[1].Boundary["x-"].Kind == "outflow"
+		}},
+		{[]string{"equations.u=D*lap(w)"}, `--set: equations.u: column 7: unknown name "w"`, nil},
+		{[]string{"parameters.D=a"}, "--set: parameters.D: must be a finite number", nil},
+		{[]string{"output.field.w=w.npy"}, "--set: output.field.w: must name fields, which are u, v", nil},
+		{[]string{"outputs.field.u=w.npy"}, "--set: outputs.field.u: unknown key", nil},
+	} {
+		run, err := configs.Parse("c.yaml", []byte(text), configs.Options{Set: c.set})
+		if c.says != "" {
+			test.Says(t, err, c.says)
+		} else if err != nil || !c.want(run) {
+			t.Errorf("%v: %v, %+v", c.set, err, run)
 		}
 	}
 }

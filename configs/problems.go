@@ -11,19 +11,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// setSource is what messages call the overrides, after the flag that gives them.
+// setSource is the source of overrides in messages, after their flag.
 const setSource = "--set"
 
-// A Problem is one thing wrong with a config. Its message is one line.
+// A Problem is one error in a config. Its message is one line.
 type Problem struct {
 	Source string // the file, the name of an environment variable, or "--set"
-	Line   int    // in the file, from 1; 0 when there is no line to name
-	Key    string // as the user wrote it; "" when the problem is with the whole source
-	Value  string // as the user wrote it, shortened; "" when it does not matter
-	Reason string // what must hold
+	Line   int    // line in the file, from 1; 0 if unknown
+	Key    string // as the user wrote it; "" if the problem is with the whole source
+	Value  string // as the user wrote it, truncated; "" if irrelevant
+	Reason string // the requirement
 }
 
-// Error gives, for example: heat3d.yaml:7: precision: must be float64 or float32, got "half"
+// Error returns, for example: heat3d.yaml:7: precision: must be float64 or float32, got "half"
 func (p Problem) Error() string {
 	var b strings.Builder
 	b.WriteString(p.Source)
@@ -40,11 +40,11 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// Problems are all the things wrong with a config: those of the file by line, then those of the environment, then those
-// of the overrides. The last of more than 20 is a count of the rest.
+// Problems are all errors in a config: those of the file by line, then those of the environment, then those
+// of the overrides. After 20 of them, the last one is the number of the rest.
 type Problems []Problem
 
-// Error gives one line for each problem.
+// Error returns one line per problem.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for n, problem := range p {
@@ -62,8 +62,8 @@ func (p Problems) Unwrap() []error {
 	return errs
 }
 
-// add notes a problem, unless one with the same key of the same line is known: an axis stands for two faces. A nil
-// value is not shown.
+// add adds a problem, unless one with the same key and line is known: an axis sets two faces. A nil value is
+// not shown.
 func (p *Problems) add(at origin, key string, value *yaml.Node, reason string, args ...any) {
 	found := Problem{
 		Source: at.source,
@@ -82,10 +82,10 @@ func (p *Problems) add(at origin, key string, value *yaml.Node, reason string, a
 	*p = append(*p, found)
 }
 
-// maxProblems is how many problems are reported.
+// maxProblems is the maximum number of reported problems.
 const maxProblems = 20
 
-// sorted puts the problems into the order in which they are reported, and counts those that are left out.
+// sorted sorts the problems for the report, and counts those that are omitted.
 func (p Problems) sorted(file string) Problems {
 	rank := func(q Problem) int {
 		return slices.Index([]bool{q.Source == file, q.Source != setSource, true}, true)
@@ -99,23 +99,23 @@ func (p Problems) sorted(file string) Problems {
 	return p
 }
 
-// An origin is where a setting comes from. The zero value stands for the defaults.
+// An origin is where a setting comes from. The zero value means the defaults.
 type origin struct {
 	source string // as in Problem
 	line   int
 }
 
-// maxShown is how much of a value a message repeats, in characters.
+// maxShown is the maximum number of characters of a value in a message.
 const maxShown = 60
 
-// show gives a value as a user would recognize it, in one short line.
+// show formats a value as the user would recognize it, in one short line.
 func show(n *yaml.Node) string {
 	var text strings.Builder
 	write(&text, n)
 	return short(printable(text.String()), maxShown)
 }
 
-// write appends a value as YAML in one line with quoted texts, as far as it is shown.
+// write appends a value as YAML in one line with quoted texts, until it is long enough.
 func write(text *strings.Builder, n *yaml.Node) {
 	switch {
 	case text.Len() > 4*maxShown:
@@ -142,7 +142,7 @@ func write(text *strings.Builder, n *yaml.Node) {
 	}
 }
 
-// short cuts a text after so many characters.
+// short truncates a text.
 func short(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most]) + "..."
@@ -150,7 +150,7 @@ func short(text string, most int) string {
 	return text
 }
 
-// printable replaces what would break the line of a message.
+// printable replaces characters that would break the line of a message.
 func printable(text string) string {
 	return strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {

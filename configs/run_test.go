@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/test"
 )
 
@@ -42,7 +43,7 @@ func TestTimeStep(t *testing.T) {
 	}
 }
 
-func TestTheStabilityLimitItselfIsAllowed(t *testing.T) {
+func TestStabilityLimitIsAllowed(t *testing.T) {
 	for n := 1; n <= 200; n++ {
 		h := 1 / float64(n+1)
 		dt := fmt.Sprintf("heat.dt=%v", h*h/6)
@@ -57,37 +58,19 @@ func TestGeometry(t *testing.T) {
 	}
 }
 
-func TestPlane(t *testing.T) {
-	for _, c := range []struct {
-		size, slice string
-		axis, index int
-	}{
-		{"[8, 8]", "auto", 2, 0}, {"[8, 8, 8]", "auto", 2, 4}, {"[8, 8, 1]", "auto", 2, 0}, {"[8, 8, 8]", "y=7", 1, 7},
-	} {
-		run := load(
-			t,
-			"solver: laplace",
-			configs.Options{Set: []string{"grid.size=" + c.size, "output.slice=" + c.slice}},
-		)
-		if axis, index := run.Plane(); axis != c.axis || index != c.index {
-			t.Errorf("%s of %s is plane %d of axis %d", c.slice, c.size, index, axis)
-		}
-	}
-}
-
 func TestSamples(t *testing.T) {
 	for _, name := range configs.Samples() {
 		text := test.Must(configs.Sample(name))(t)
 		run := test.Must(configs.Parse(name+".yaml", text, configs.Options{}))(t)
 		if work := run.Grid.Points() * int64(run.Stop.Iterations); work > 2e9 {
-			t.Errorf("%s may take %d updates: too long for a sample", name, work)
+			t.Errorf("%s may take %d updates: too slow for a sample", name, work)
 		}
-		if run.Output.Picture != "out/"+name+".png" {
+		if run.Output.Picture[0].Path != "out/"+name+".png" {
 			t.Errorf("%s draws %q", name, run.Output.Picture)
 		}
 	}
 	if _, err := configs.Sample("heat4d"); err == nil ||
-		!strings.Contains(err.Error(), "heat2d, heat3d, laplace2d, laplace3d") {
+		!strings.Contains(err.Error(), "grayscott, heat2d, heat3d, laplace2d, laplace3d, wave") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -107,4 +90,39 @@ heat:
 	// heat3d.yaml:4: precision: must be float64 or float32, got "half"
 	// heat3d.yaml:6: heat.dt: must be at most 3.944773175542407e-05 to be stable on this grid, unless heat.force is set, got 0.1
 	// --set: stop.norm: must be max, l2 or residual, got "l1"
+}
+
+// A picture knows the time and the walls of its field: their distance, and their values at a time.
+func TestView(t *testing.T) {
+	const heat = "solver: heat\ngrid: {size: [4, 3]%s}\nheat: {dt: 0.01}\nboundary: {x-: {dirichlet: y + t}, x+: neumann, y+: {dirichlet: 7}}\n"
+	for _, tc := range []struct {
+		name, text string
+		field      int
+		step       int64
+		subject    string
+		walls      [4]string // x-, x+, y-, y+: distance and value next to point (0, 1)
+	}{
+		{"nodes", fmt.Sprintf(heat, ""), 0, 10, "heat, t = 0.1 (step 10), u", [4]string{"1: 0.6", "", "1: 0", "1: 7"}},
+		{"no step", fmt.Sprintf(heat, ""), 0, -1, "heat, , u", [4]string{"", "", "1: 0", "1: 7"}},
+		{"cells", fmt.Sprintf(heat, ", points: cells"), 0, 0, "heat, t = 0 (step 0), u", [4]string{"0.5: 0.5", "", "0.5: 0", "0.5: 7"}},
+		{"equation", "solver: equation\ngrid: {size: [4, 3], start: [0, 1], end: [1, 2]}\nfields: {u: {initial: 1}, v: {initial: 1, boundary: {x: {dirichlet: y}, y: {dirichlet: x}}}}\n" +
+			"equations: {u: lap(u), v: lap(v)}\ntime: {integrator: euler, dt: 1e-3}\nstop: {iterations: 3}\noutput: {label: {v: speed (m/s)}}\n",
+			1, 2, "v, t = 0.002 (step 2), speed (m/s)", [4]string{"1: 1.5", "1: 1.5", "1: 0.2", "1: 0.2"}},
+		{"laplace", "solver: laplace\ngrid: {size: [4, 3]}\nboundary: {y: periodic}\noutput: {label: T}\n", 0, 5, "laplace, step 5, T", [4]string{"1: 0", "1: 0", "", ""}},
+	} {
+		run := load(t, tc.text, configs.Options{})
+		v := run.View(test.Must(run.Problem())(t), tc.field, tc.step, nil)
+		if got := v.Subject + ", " + v.Moment + ", " + v.Label; got != tc.subject {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.subject)
+		}
+		for i, want := range tc.walls {
+			got := ""
+			if value, distance := v.Wall(i/2, i%2); value != nil {
+				got = fmt.Sprintf("%v: %.4g", distance, value(domain.Vec{0, 1}))
+			}
+			if got != want {
+				t.Errorf("%s: wall %d is %q, want %q", tc.name, i, got, want)
+			}
+		}
+	}
 }

@@ -10,67 +10,78 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/halo/checkpoint"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results/output"
+	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// Limits of what a config may ask for.
+// Limits of a config.
 const (
 	maxDevices = 1024    // per process
 	maxGroup   = 16      // steps between two exchanges
-	maxPoints  = 1 << 48 // of a grid
+	maxPoints  = 1 << 48 // points of a grid
 
-	// Spacings outside these limits have squares, or coefficients made of them, that float64 cannot hold.
+	// Spacings outside these limits have squares, or coefficients, that float64 cannot represent.
 	minSpacing, maxSpacing = 1e-100, 1e100
 )
 
-// Options are what Load takes besides the file.
+// Options are additional settings of Load.
 type Options struct {
-	// Processes is how many share the grid, each with devices.count devices; 0: one.
+	// Processes is the number of processes that share the grid, each with devices.count devices; 0 means one.
 	Processes int
-	// Set holds overrides "key=value", the value in YAML: "grid.size=[64, 64]", "boundary.x-=periodic".
+	// Set has overrides "key=value", the value in YAML: "grid.size=[64, 64]", "boundary.x-=periodic".
+	// Default: none.
 	Set []string
-	// Environ holds "NAME=value" as os.Environ does. Only names that begin with HALOX_ matter.
+	// Environ has "NAME=value" entries, like os.Environ. Only names that begin with HALOX_ are used. Default:
+	// none.
 	Environ []string
-	// Warn is told of variables HALOX_... that set no key. nil: they are ignored.
+	// Warn is called for variables HALOX_... that set no key; nil ignores them.
 	Warn func(Problem)
 }
 
-// A key is an entry of the schema: all that is known of one key of a config. Decoding, which goes by the type of the
-// field of Run that has the name, defaults, messages, the names of environment variables, the reference page and
-// completion follow from it. What is left are checks of how keys go together.
+// A key is an entry of the schema: everything about one key of a config. Decoding (by the type of the field
+// of Run with the name), defaults, messages, names of environment variables, the reference page and
+// completion follow from it. Checks of combinations of keys are separate.
 type key struct {
-	name  string // the path to it, with dots: "grid.size"
-	def   string // the default as it would be written in YAML; "" if it has none
-	must  string // what it must be, in words, unless that is one of words or endings or from least to most
-	about string // what it means, for the reference
+	name  string // path with dots, such as "grid.size"
+	def   string // default in YAML; "" if there is none
+	must  string // requirement in words, unless it follows from words, endings, or least and most
+	about string // meaning, for the reference
 
-	words       func() []string // all words that it may be
-	endings     func() []string // of a file
-	least, most int             // of whole numbers; no limit if most is 0
-	expression  bool            // it is a number or an expression
-	guard       bool            // it switches a check off: no message suggests it
+	words       func() []string // all valid words
+	endings     func() []string // valid file extensions
+	least, most int             // limits of integers; no upper limit if most is 0
+	expression  bool            // a number or an expression
+	formula     bool            // like expression, but may use what equations may, so that it is read with them
+	guard       bool            // disables a check: no message suggests it
+
+	items    []key // keys of each mapping, if the value is a list of mappings
+	required bool  // of one of items: it must be set
 }
 
-// list is words that are always the same.
+// list is a constant list of words.
 func list(words ...string) func() []string { return func() []string { return words } }
 
-// constraint says what a value of the key must be, in words.
+// constraint returns the requirement on a value of the key, in words.
 func (k key) constraint() string {
 	switch {
 	case k.words != nil:
 		return either(k.words())
 	case k.endings != nil:
 		return "a file that ends in " + either(k.endings())
+	case k.formula || k.name == "initial":
+		return formulaMust
 	case k.expression:
 		return expressionMust
 	case k.must != "":
@@ -83,17 +94,26 @@ func (k key) constraint() string {
 
 const (
 	expressionMust = "a number or an expression"
+	formulaMust    = "a number, an expression, or {file: NAME.npy} and perhaps interpolate: linear"
 	axesMust       = "1 to 3 whole numbers of at least 1, as "
+	namesMust      = "names with "
 )
 
 // keys is the schema, in the order of the reference.
 var keys = slices.Concat([]key{
-	{name: "solver", words: list(SolverLaplace, SolverHeat),
-		about: "The equation: the solution of Laplace's equation, or the heat equation in time."},
+	{name: "solver", words: list(SolverLaplace, SolverHeat, SolverEquation),
+		about: "The equation: the solution of Laplace's equation, the heat equation in time, or equations as text."},
 	{name: "grid.size", must: axesMust + "[nx], [nx, ny] or [nx, ny, nz]", least: 1,
 		about: "Points on each axis, x first. Faces are not counted."},
 	{name: "grid.spacing", must: "a number from 1e-100 to 1e100, or one per axis",
 		about: "Distance between points, one for all axes or one per axis. Without it each axis is 1 long."},
+	{name: "grid.start", must: "one number per axis, as [0, 0]",
+		about: "Where each axis begins, of solver equation; 0 without it."},
+	{name: "grid.end", must: "one number per axis, as [1, 1]",
+		about: "Where each axis ends, of solver equation, in place of grid.spacing."},
+	{name: "grid.points", def: "nodes", words: list("nodes", Cells),
+		about: "Where Dirichlet faces lie: one spacing from the nearest point, or with cells half a spacing, " +
+			"as other faces do."},
 	{name: "stencil.points", def: Auto,
 		words: stencilWords(func(k stencil.Kind) string { return strconv.Itoa(k.Points) }),
 		about: "Number of points that a step reads."},
@@ -101,16 +121,58 @@ var keys = slices.Concat([]key{
 		about: "Shape of the points that a step reads."},
 	{name: "precision", def: "float64", words: list("float64", "float32"), about: "Type of the field."},
 }, boundaryKeys(), []key{
-	{name: "initial", def: "0", expression: true, about: "The field at the start."},
-	{name: "exact", expression: true, about: "The exact solution, with which the result is compared."},
+	{name: "initial", def: "0", expression: true, about: "The field at the start, also a [file](equations.md#files)."},
+	{name: "exact", expression: true,
+		about: "The exact solution, with which the result is compared, or one per field, as {u: sin(x), v: cos(x)}."},
+	{name: "unit", must: "a text, or one per field, as {u: K}",
+		about: "Unit of the field in labels of pictures, or one per field, as {u: K, v: m/s}."},
+	{name: "parameters", must: namesMust + "numbers", about: "Numbers that formulas use by name."},
+	{name: "constants", must: namesMust + "expressions",
+		about: "Fields that do not change, which formulas use by name: expressions or [files](equations.md#files); " +
+			"each may use the ones above it."},
+	{name: "let", must: namesMust + "formulas", about: "Formulas that stand wherever their names do."},
+	{name: "define", must: namesMust + "formulas or {formula, boundary}",
+		about: "Formulas that are stored and exchanged, which operators of equations can take."},
+	{name: "fields", must: namesMust + "{initial, rate, previous, boundary}",
+		about: "The fields of solver equation: values at the start, their rate or those one step before, and faces."},
+	{name: "equations", must: namesMust + "formulas",
+		about: "The derivative of each field with respect to time."},
+	{name: "accelerations", must: namesMust + "formulas",
+		about: "In place of equations: the second derivative of each field with respect to time."},
+	{name: "update", must: namesMust + "formulas",
+		about: "In place of equations: the value of each field after a step, which may use `previous(u)`."},
+	{name: "stages", must: "a list of " + namesMust + "formulas",
+		about: "In place of equations: stages of a step, which compute fields from what those before them wrote."},
+	{name: "time.integrator", def: "euler", words: list("euler", "rk2", "ssprk3", "rk4", "leapfrog"),
+		about: "How equations are integrated; accelerations always by leapfrog."},
+	{name: "time.dt", def: Auto, must: "auto, a positive number, or {cfl: 0.4, speed: FORMULA}",
+		about: "Time between two steps; auto is 0.9 times the largest stable step, where halox can determine it. " +
+			"With a speed it changes: cfl times the spacing over the [largest speed](equations.md#steps-that-change)."},
+	{name: "time.force", def: "false", words: list("true", "false"), guard: true,
+		about: "Take time.dt even if it is not stable."},
 	{name: "heat.dt", def: Auto, must: "auto or a positive number",
 		about: "Time between two steps; auto is the largest that is stable."},
-	{name: "heat.diffusivity", def: "1", must: "a positive number", about: "Diffusivity of the heat equation."},
+	{name: "heat.diffusivity", def: "1",
+		must:  "a positive number, one per axis, an expression of coordinates, or {file: NAME.npy}",
+		about: "Diffusivity k of the heat equation. With an expression, diffusion is div(k grad u)."},
+	{name: "heat.source", formula: true,
+		about: "Term f of du/dt = div(k grad u) + f, a [formula](equations.md#formulas)."},
 	{name: "heat.force", def: "false", words: list("true", "false"), guard: true,
 		about: "Take heat.dt even if it is not stable."},
-	{name: "stop.iterations", def: "1000", least: 1, about: "Steps at most."},
+	{name: "laplace.source", formula: true,
+		about: "f of lap(u) + f = 0, a [formula](equations.md#formulas); without it 0."},
+	{name: "measure", must: namesMust + "reductions of formulas, as sum(u)",
+		about: "Numbers that are reduced from the fields, at the start, at the end and at each check with a history: " +
+			"[sum, mean, max, min or l2](equations.md#measures) of formulas."},
+	{name: "stop.iterations", def: "1000", least: 1, about: "Maximum number of steps."},
+	{name: "stop.time", must: "a positive number",
+		about: "Time at which a run ends; steps shrink so that a whole number ends there."},
+	{name: "stop.wall_time", must: "a duration such as 90s, 5m or 2h",
+		about: "Time for steps, after which the run ends between two of them and writes its outputs."},
+	{name: "stop.field", must: "the name of a field",
+		about: "Field whose norms are taken, for the tolerance, the summary and the record; without it all fields."},
 	{name: "stop.tolerance", must: "a positive number, or null for none",
-		about: "What `stop.norm` names ends the run when it is at most this."},
+		about: "The run ends when the norm that `stop.norm` names is at most this."},
 	{name: "stop.norm", def: "max", words: list("max", "l2", NormResidual),
 		about: "What the tolerance bounds: the largest change in a step, its l2 norm, or the largest residual."},
 	{name: "stop.check_every", def: "100", least: 1,
@@ -119,17 +181,17 @@ var keys = slices.Concat([]key{
 	{name: "stop.sums", def: "reproducible", words: list("reproducible", "fast"),
 		about: "How sums of norms are computed."},
 	{name: "devices.backend", def: Auto, words: func() []string { return autoOr(streams.Backends()) },
-		about: "What the run runs on."},
+		about: "Backend of the devices; auto is cuda if there is a GPU, otherwise host (the CPU)."},
 	{name: "devices.count", def: Auto, must: "auto or a whole number from 1 to 1024", least: 1, most: maxDevices,
 		about: "Devices per process; auto is all that fit."},
 	{name: "devices.ids", must: "different whole numbers from 0 to 1023, as [0, 1]", most: maxDevices - 1,
-		about: "The backend's numbers of the devices. Without it the first devices.count are taken."},
+		about: "IDs of the devices in the backend. Without it the first devices.count are taken."},
 	{name: "decomposition", def: Auto, must: "auto, or " + axesMust + "[px, py] or [px, py, pz]", least: 1,
 		about: "Subdomains along each axis."},
 	{name: "exchange.scheme", def: Auto, words: func() []string { return autoOr(scheme.All()) },
-		about: "Scheme of the steps; auto is the fastest of those that are tried."},
+		about: "Scheme of the steps; auto is the fastest of the schemes that are tried."},
 	{name: "exchange.order", words: orders,
-		about: "Order in which a scheme sends. Without it each scheme takes its own."},
+		about: "Order in which a scheme sends. Without it each scheme takes its default."},
 	{name: "exchange.path", def: Auto, words: func() []string { return autoOr(p2p.Paths()) },
 		about: "Path of messages between devices."},
 	{name: "exchange.network", def: Auto, words: func() []string { return autoOr(mpi.Networks()) },
@@ -137,24 +199,60 @@ var keys = slices.Concat([]key{
 	{name: "exchange.steps", def: "1", must: "auto or a whole number from 1 to 16", least: 1, most: maxGroup,
 		about: "Steps between two exchanges; auto tries some."},
 	{name: "output.picture", endings: files(output.Picture), about: "Picture of the result."},
-	{name: "output.slice", def: Auto, must: "auto or a plane such as z=16",
-		about: "Plane of a picture in 3 dimensions; auto is the middle of z."},
-	{name: "output.field", endings: files(output.Field), about: "The field, for NumPy."},
+	{name: "output.slice", def: Auto, must: "auto or a plane such as z=16 or z=0.5",
+		about: "Plane of a picture in 3 dimensions: an index, or a coordinate; auto is the middle of z."},
+	{name: "output.colors", def: plot.ColorMaps()[0], words: plot.ColorMaps,
+		about: "Scale of colors of pictures; that of blue-red is white at 0."},
+	{name: "output.range", must: "two numbers, the smaller one first, as [0, 1]",
+		about: "Values of the first and the last color of pictures; without it, those of the field."},
+	{name: "output.label", must: "a text, or one per field",
+		about: "Name of the values at the color bar, before the unit; without it the field's name."},
+	{name: "output.field", endings: files(output.Field), about: "The field, for NumPy (.npy) or ParaView (.vti)."},
 	{name: "output.record", endings: list(".json"), about: "Record of the run: config, times, norms."},
 	{name: "output.history", def: "false", words: list("true", "false"),
 		about: "Keep the norms of every check in the record."},
+	{name: "output.probes", items: probeKeys, must: "a list of probes, as [{at: [0.5, 0.5], every: 10}]",
+		about: "[Values at points](outputs.md#probes), written while the run goes on."},
+	{name: "output.series", items: seriesKeys, must: "a list of series, as [{every: {steps: 500}, format: vti}]",
+		about: "[Fields at several times](outputs.md#series), written while the run goes on."},
+	{name: "output.statistics.mean", must: fieldsMust,
+		about: "Fields whose mean over the samples is accumulated on the devices, see [statistics](outputs.md#statistics)."},
+	{name: "output.statistics.variance", must: fieldsMust, about: "Fields whose variance and mean are accumulated."},
+	{name: "output.statistics.min", must: fieldsMust, about: "Fields whose smallest values are kept."},
+	{name: "output.statistics.max", must: fieldsMust, about: "Fields whose largest values are kept."},
+	{name: "output.statistics.every", must: everyMust, about: "When a sample is taken."},
+	{name: "output.statistics.from", must: everyMust, about: "First step or time of a sample."},
+	{name: "output.statistics.folder", must: "a folder", about: "Where the .npy files go; `statistics` without it."},
+	{name: "output.on_error", def: "warn", words: list("warn", OnErrorStop),
+		about: "What a run does if an output cannot be written while it goes on, for example because the disk is full."},
+	{name: "checkpoint.folder", must: "the name of a folder",
+		about: "Folder of the checkpoints; `checkpoints` if only `checkpoint.every` is set, and none without both."},
+	{name: "checkpoint.every.steps", least: 1, about: "Steps between two checkpoints."},
+	{name: "checkpoint.every.minutes", must: "a positive number", about: "Minutes between two checkpoints."},
+	{name: "checkpoint.keep", def: "2", least: 1, about: "Number of checkpoints to keep; older ones are removed."},
+	{name: "checkpoint.compress", def: Auto,
+		words: list(string(checkpoint.Auto), string(checkpoint.None), string(checkpoint.Zstd)),
+		about: "Compression of values; auto takes zstd for fields that it makes a fifth smaller."},
+	{name: "checkpoint.grace", def: "30s", must: "a duration such as 90s, 5m or 2h",
+		about: "How long the last checkpoint may take after SIGTERM or Ctrl-C."},
+	{name: "checkpoint.on_error", def: "warn", words: list("warn", "stop"),
+		about: "What a run does that cannot write a checkpoint: warn and try again at the next, or stop."},
+	{name: "faults.restarts", def: "0",
+		about: "How many times a run of one process is [started again](../how-to/run-for-days.md#faults) from the " +
+			"newest checkpoint after it has lost a device, or was killed."},
 })
 
-// files returns the extensions of the output files of a kind: all formats that are registered.
+// files returns the extensions of the output files of a kind: all registered formats.
 func files(kind output.Kind) func() []string {
 	return func() []string { return output.Extensions(kind) }
 }
 
-// boundaryKeys are the keys of axes and faces. An axis stands for its faces, see resolveAxes.
+// boundaryKeys are the keys of axes and faces. An axis sets its faces, see resolveAxes.
 func boundaryKeys() (all []key) {
 	for axis := range 3 {
 		name := "xyz"[axis : axis+1]
-		face := key{name: "boundary." + name, words: formsOfFaces, about: "Both faces of " + name + "."}
+		face := key{name: "boundary." + name, words: formsOfFaces,
+			about: "Both faces of " + name + ". A value is a number or an expression."}
 		all = append(all, face)
 		for side, end := range []string{"low", "high"} {
 			face.name, face.def = "boundary."+faceName(axis, side), "{dirichlet: 0}"
@@ -165,20 +263,25 @@ func boundaryKeys() (all []key) {
 	return all
 }
 
-// free reports whether the value is free text, which need not be quoted where it stands alone.
-func (k key) free() bool { return k.expression || k.endings != nil || k.name == "output.slice" }
+// free reports whether the value is free text, which need not be quoted on its own.
+func (k key) free() bool {
+	return k.expression || k.formula || k.endings != nil || k.name == "output.slice"
+}
 
-// field returns a pointer to the field of a run that has the key: by the names of its fields in JSON. Faces have none.
-func (r *Run) field(k key) any {
-	v := reflect.ValueOf(r).Elem()
-	for _, part := range strings.Split(k.name, ".") {
+// field returns a pointer to the field of a run for the key. Faces have none.
+func (r *Run) field(k key) any { return fieldOf(reflect.ValueOf(r), k.name) }
+
+// fieldOf returns a pointer to a field of a struct, by the JSON names on the path to it; nil for a face.
+func fieldOf(of reflect.Value, path string) any {
+	v := of.Elem()
+	for _, part := range strings.Split(path, ".") {
 		v = reflect.Indirect(v).FieldByNameFunc(func(name string) bool {
 			f, _ := reflect.Indirect(v).Type().FieldByName(name)
 			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			return tag == part
 		})
 		if !v.IsValid() {
-			panic("configs: type Run has no field for the key " + k.name)
+			panic("configs: " + of.Type().String() + " has no field for the key " + path)
 		}
 		if v.Type() == reflect.TypeFor[Boundary]() {
 			return nil
@@ -187,14 +290,24 @@ func (r *Run) field(k key) any {
 	return v.Addr().Interface()
 }
 
-// invalid is the reason for a value that is not what key.constraint says.
+// invalid is the reason for a value that violates key.constraint.
 const invalid = "invalid"
 
-// decode sets the field of a run that has the key. It says why it cannot: invalid, or a sentence.
+// decode sets the field of a run for the key, or returns why it cannot: invalid, or a sentence.
 func (k key) decode(run *Run, n *yaml.Node) (why string) {
-	ok, into := true, run.field(k)
+	into := run.field(k)
+	if into == nil {
+		run.Boundary[lastName(k.name)], why = faceOf(n)
+		return why
+	}
+	return k.decodeTo(run, into, n)
+}
+
+// decodeTo is decode for a pointer to the field.
+func (k key) decodeTo(run *Run, into any, n *yaml.Node) (why string) {
+	ok := true
 	defer func() {
-		if why != "" && into != nil {
+		if why != "" {
 			reflect.ValueOf(into).Elem().SetZero()
 		}
 	}()
@@ -218,8 +331,33 @@ func (k key) decode(run *Run, n *yaml.Node) (why string) {
 	case *bool:
 		value, err := strconv.ParseBool(strings.ToLower(text(n)))
 		*p, ok = value, err == nil && n.ShortTag() == "!!bool"
+	case *Coefficient:
+		ok = p.decode(n)
+	case *PerField:
+		return k.decodePerField(run, p, n)
+	case *TimeStep:
+		ok = p.decode(n)
+	case *Files:
+		return k.decodeFiles(p, n)
+	case *map[string]float64, *Definitions, *Fields: // see checker.equation
 	case *[]float64:
-		*p, ok = spacings(n, cmp.Or(run.Dims(), 2))
+		if *p, ok = each(n, decimal); k.name == "grid.spacing" {
+			*p, ok = spacings(n, cmp.Or(run.Dims(), 2))
+		}
+	case *[]string:
+		*p, ok = each(n, textItem)
+	case *Every:
+		ok = p.decode(n)
+	case *Plane:
+		*p, ok = axisValues(n, decimal)
+	case *Ranges:
+		*p, ok = axisValues(n, func(n *yaml.Node) ([]float64, bool) {
+			ends, ok := each(n, decimal)
+			return ends, ok && len(ends) == 2
+		})
+	case **Line:
+		*p = &Line{}
+		ok = (*p).decode(n)
 	case *[]int:
 		*p, ok = each(n, k.inList)
 		if k.name == "grid.size" && ok {
@@ -233,8 +371,6 @@ func (k key) decode(run *Run, n *yaml.Node) (why string) {
 		}
 		*p, ok = each(n, k.inList)
 		ok = ok && axes(*p)
-	case nil:
-		run.Boundary[lastName(k.name)], why = faceOf(n)
 	}
 	if !ok {
 		why = invalid
@@ -244,29 +380,77 @@ func (k key) decode(run *Run, n *yaml.Node) (why string) {
 
 func (k key) inRange(value int) bool { return value >= k.least && (k.most == 0 || value <= k.most) }
 
-// inList reads an item of a list of whole numbers.
+// inList reads an item of a list of integers.
 func (k key) inList(n *yaml.Node) (int, bool) {
 	value, ok := integer(n)
 	return value, ok && k.inRange(value)
 }
 
-// decodeText reads an expression, the name of a file, a plane or a word.
+// decodeFiles reads the name of a file, or one per field.
+func (k key) decodeFiles(to *Files, n *yaml.Node) (why string) {
+	if n.Kind != yaml.MappingNode {
+		path := ""
+		if why = k.decodeText(&path, n); path != "" {
+			*to = Files{{Path: path}}
+		}
+		return why
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		f := File{Field: n.Content[i].Value}
+		if why = k.decodeText(&f.Path, n.Content[i+1]); why != "" {
+			return why
+		}
+		*to = append(*to, f)
+	}
+	return ""
+}
+
+// decodePerField reads a text, or one per field.
+func (k key) decodePerField(run *Run, to *PerField, n *yaml.Node) (why string) {
+	one := func(name string, n *yaml.Node) {
+		text, reason := "", ""
+		if k.expression && run.Solver == SolverEquation { // may use names of the equation
+			if text, _ = formulaText(n); text == "" || n.Kind == yaml.MappingNode {
+				reason = invalid
+			}
+		} else {
+			reason = k.decodeText(&text, n)
+		}
+		*to, why = append(*to, solvers.Definition{Name: name, Formula: text}), cmp.Or(why, reason)
+	}
+	if n.Kind != yaml.MappingNode {
+		one("", n)
+	}
+	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
+		one(n.Content[i].Value, n.Content[i+1])
+	}
+	return why
+}
+
+// decodeText reads an expression, a file name, a plane or a word.
 func (k key) decodeText(to *string, n *yaml.Node) (why string) {
 	*to = text(n)
 	isText := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str"
 	ok := true
 	switch {
+	case k.name == "initial" && (n.Kind == yaml.MappingNode || readsFile.MatchString(*to)):
+		*to, ok = formulaText(n)
 	case k.expression:
 		*to, why = expressionOf(n)
+	case k.formula:
+		*to, ok = formulaText(n)
 	case k.endings != nil:
 		ok = isText && (*to == "" || slices.Contains(k.endings(), strings.ToLower(filepath.Ext(*to))))
 	case k.words != nil:
 		ok = slices.Contains(k.words(), *to)
 	case k.name == "output.slice":
-		_, _, plane := parsePlane(*to)
+		_, _, _, plane := parsePlane(*to)
 		ok = plane || *to == Auto
+	case k.name == "stop.wall_time", k.name == "checkpoint.grace":
+		limit, err := time.ParseDuration(*to)
+		ok = isText && err == nil && limit > 0
 	default:
-		ok = isText
+		ok = isText && *to != ""
 	}
 	if !ok {
 		return invalid
@@ -274,14 +458,14 @@ func (k key) decodeText(to *string, n *yaml.Node) (why string) {
 	return why
 }
 
-// axes reports whether a list has an item per axis of a grid.
+// axes reports whether a list can have one item per axis of a grid.
 func axes(list []int) bool { return 1 <= len(list) && len(list) <= 3 }
 
 func repeats(list []int) bool {
 	return len(slices.Compact(slices.Sorted(slices.Values(list)))) < len(list)
 }
 
-// tooLarge says that a grid has too many points; "" if it does not.
+// tooLarge returns the reason if a grid has too many points, otherwise "".
 func tooLarge(size []int) string {
 	left := int64(maxPoints)
 	for _, n := range size {
@@ -293,7 +477,7 @@ func tooLarge(size []int) string {
 	return ""
 }
 
-// spacings reads one number, which holds for so many axes, or one per axis.
+// spacings reads one number for all axes, or one per axis.
 func spacings(n *yaml.Node, axes int) ([]float64, bool) {
 	spacing := func(n *yaml.Node) (float64, bool) {
 		h, ok := decimal(n)
@@ -305,39 +489,88 @@ func spacings(n *yaml.Node, axes int) ([]float64, bool) {
 	return each(n, spacing)
 }
 
-// formsOfFaces lists how a face may be written.
+// formsOfFaces lists the forms of a face.
 func formsOfFaces() []string {
 	words := []string{string(solvers.Periodic)}
 	for _, kind := range boundary.Kinds() {
-		form := string(kind)
-		if kind.HasValues() {
-			form = fmt.Sprintf("{%s: %s}", form, expressionMust)
+		if kind.Values() != boundary.Required {
+			words = append(words, string(kind))
 		}
-		words = append(words, form)
+		if kind == boundary.Robin {
+			words = append(words, fmt.Sprintf("{%s: {h: number, ambient: value}}", kind))
+		} else if kind.Values() != boundary.None {
+			words = append(words, fmt.Sprintf("{%s: value}", kind))
+		}
 	}
 	return words
 }
 
-// faceOf reads a boundary condition: a word, or {word: value} of a kind that has values.
+// faceOf reads a boundary condition: a word, or {word: value} for a kind that has values.
 func faceOf(n *yaml.Node) (f Face, why string) {
-	if n.Kind == yaml.ScalarNode {
-		f.Kind = boundary.Kind(n.Value)
-		if f.Kind != solvers.Periodic && (f.Kind.HasValues() || !slices.Contains(boundary.Kinds(), f.Kind)) {
-			return Face{}, invalid
+	f, why = faceNode(n, formulaText)
+	if why == "" && f.Value != "" && !readsFile.MatchString(f.Value) {
+		if _, err := stencil.Parse(f.Value); err != nil {
+			why = fmt.Sprintf("must be an expression: %v", err)
 		}
-		return f, ""
-	}
-	if n.Kind != yaml.MappingNode || len(n.Content) != 2 || !boundary.Kind(text(n.Content[0])).HasValues() {
-		return f, invalid
-	}
-	f.Kind = boundary.Kind(n.Content[0].Value)
-	if f.Value, why = expressionOf(n.Content[1]); why == invalid {
-		why = "must have " + expressionMust + " as its value, in quotes if it holds : or #"
 	}
 	return f, why
 }
 
-// expressionOf reads a number or an expression. Numbers are written anew, since YAML has spellings of its own.
+// faceNode is faceOf with a value that another function reads.
+func faceNode(n *yaml.Node, value func(*yaml.Node) (string, bool)) (f Face, why string) {
+	if n.Kind == yaml.ScalarNode {
+		f.Kind = boundary.Kind(n.Value)
+		if f.Kind != solvers.Periodic &&
+			(f.Kind.Values() == boundary.Required || !slices.Contains(boundary.Kinds(), f.Kind)) {
+			return Face{}, invalid
+		}
+		return f, ""
+	}
+	if n.Kind != yaml.MappingNode || len(n.Content) != 2 {
+		return f, invalid
+	}
+	from := n.Content[1]
+	ok := false
+	f.Kind = boundary.Kind(text(n.Content[0]))
+	members := map[string]*yaml.Node{}
+	for i := 0; from.Kind == yaml.MappingNode && i < len(from.Content); i += 2 {
+		members[text(from.Content[i])] = from.Content[i+1]
+	}
+	if d := members["D"]; d != nil && (f.Kind == boundary.Flux || f.Kind == boundary.Robin) {
+		delete(members, "D")
+		if value, number := decimal(d); number {
+			ok = value > 0
+		} else {
+			ok = f.Kind == boundary.Flux
+		}
+		if f.Diffusivity, _ = formulaText(d); !ok || f.Diffusivity == "" {
+			return f, "must have a positive number as its D, or with flux an expression"
+		}
+	}
+	if f.Kind == boundary.Flux && members["value"] != nil {
+		if from = members["value"]; len(members) > 1 {
+			return f, invalid
+		}
+	}
+	if f.Kind == boundary.Robin {
+		h, ambient := members["h"], members["ambient"]
+		if len(members) != 2 || h == nil || ambient == nil {
+			return f, "must have h and ambient, as {robin: {h: 2, ambient: 0}}"
+		}
+		if f.Transfer, ok = decimal(h); !ok {
+			return f, "must have a number as its h"
+		}
+		from = ambient
+	} else if f.Kind.Values() == boundary.None || !slices.Contains(boundary.Kinds(), f.Kind) {
+		return f, invalid
+	}
+	if f.Value, ok = value(from); !ok {
+		why = "must have " + expressionMust + " as its value, in quotes if it contains : or #"
+	}
+	return f, why
+}
+
+// expressionOf reads a number or an expression. It rewrites numbers, since YAML has other spellings.
 func expressionOf(n *yaml.Node) (src, why string) {
 	if value, ok := decimal(n); ok {
 		return number(value), ""
@@ -351,7 +584,7 @@ func expressionOf(n *yaml.Node) (src, why string) {
 	return n.Value, ""
 }
 
-// autoOr returns names after auto, each once.
+// autoOr returns auto and the distinct names.
 func autoOr[T ~string](names []T) []string {
 	all := []string{Auto}
 	for _, name := range names {
@@ -362,7 +595,7 @@ func autoOr[T ~string](names []T) []string {
 	return all
 }
 
-// stencilWords is auto and what all stencils have.
+// stencilWords returns auto and the words of all stencils.
 func stencilWords(of func(stencil.Kind) string) func() []string {
 	return func() []string {
 		var all []string
@@ -390,7 +623,7 @@ func text(n *yaml.Node) string {
 	return n.Value
 }
 
-// octal is a whole number that YAML 1.1 reads to the base 8, and other readers to the base 10.
+// octal is an integer that YAML 1.1 reads in base 8, and other readers in base 10.
 var octal = regexp.MustCompile(`^[-+]?0[0-9_]`)
 
 // decimal returns a number that is neither infinite nor NaN.
@@ -403,7 +636,7 @@ func decimal(n *yaml.Node) (value float64, ok bool) {
 	return value, err == nil && !math.IsNaN(value) && !math.IsInf(value, 0)
 }
 
-// integer returns a whole number that fits an int. It may be written as 5, 5.0 or 1e5.
+// integer returns an integer that fits in an int. It may be written as 5, 5.0 or 1e5.
 func integer(n *yaml.Node) (value int, ok bool) {
 	number, ok := decimal(n)
 	switch {
@@ -416,7 +649,7 @@ func integer(n *yaml.Node) (value int, ok bool) {
 	return value, err == nil
 }
 
-// each reads the items of a list; false if it is not a list, is empty, or an item is not of the type.
+// each reads the items of a list; false if it is not a list, is empty, or an item has the wrong type.
 func each[T any](n *yaml.Node, item func(*yaml.Node) (T, bool)) ([]T, bool) {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
 		return nil, false
@@ -432,5 +665,5 @@ func each[T any](n *yaml.Node, item func(*yaml.Node) (T, bool)) ([]T, bool) {
 	return values, true
 }
 
-// number writes a float64 so that it reads back as the same.
+// number formats a float64 so that it reads back as the same value.
 func number(value float64) string { return strconv.FormatFloat(value, 'g', -1, 64) }

@@ -45,8 +45,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// A key is one entry of the schema and a field of Run: without the entry, nothing knows the key.
-func TestAKeyIsOneEntry(t *testing.T) {
+// A key is one entry of the schema and a field of Run: without the entry, the key is unknown.
+func TestKeyIsOneEntry(t *testing.T) {
 	o := configs.Options{Environ: []string{"HALOX_STOP_SUMS=fast"}, Set: []string{"stop.sums=fast"}}
 	const text = small + "stop: {sums: fast}"
 	if run := load(t, text, o); run.Stop.Sums != "fast" {
@@ -54,12 +54,12 @@ func TestAKeyIsOneEntry(t *testing.T) {
 	}
 	configs.WithoutKey(t, "stop.sums")
 	_, err := configs.Parse("c.yaml", []byte(text), o)
-	const want = `c.yaml:3: stop.sums: unknown key, must be one of iterations, tolerance, norm, check_every
---set: stop.sums: unknown key, must be one of iterations, tolerance, norm, check_every`
+	const want = `c.yaml:3: stop.sums: unknown key, must be one of iterations, time, wall_time, field, tolerance, norm, check_every
+--set: stop.sums: unknown key, must be one of iterations, time, wall_time, field, tolerance, norm, check_every`
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 	if strings.Contains(configs.Reference(), "sums") || len(configs.Complete("stop.sums")) > 0 {
-		t.Error("the reference or completion still has it")
+		t.Error("the reference or completion still has the key")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,16 +17,18 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/halox/halox/stencil"
 )
 
-// Limits of a file. Above them it is not a config.
+// Limits of a config file.
 const (
 	maxFile  = 1 << 20 // bytes
-	maxKeys  = 10000   // keys, and items of lists, in all
-	maxDepth = 32      // sections and lists in each other
+	maxKeys  = 10000   // total number of keys and list items
+	maxDepth = 32      // nesting of sections and lists
 )
 
-// parseFile returns the mapping at the top of a file; an empty one for an empty file.
+// parseFile returns the top-level mapping of a file. The mapping of an empty file is empty.
 func parseFile(file string, data []byte) (*yaml.Node, error) {
 	switch {
 	case len(data) > maxFile:
@@ -38,7 +41,7 @@ func parseFile(file string, data []byte) (*yaml.Node, error) {
 	return parseYAML(data)
 }
 
-// parseTOML returns TOML as the nodes of the same config in YAML, with the lines of keys.
+// parseTOML converts TOML to the YAML nodes of the same config. The nodes have the line numbers of the TOML keys.
 func parseTOML(data []byte) (*yaml.Node, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	lines, err := tomlLines(data)
@@ -62,9 +65,9 @@ func parseTOML(data []byte) (*yaml.Node, error) {
 	return &root, nil
 }
 
-// tomlLines returns the line of each key of a TOML file, by its path, with zeros between the names. Keys in braces lie
-// where the braces begin. It returns an error for what exceeds the limits, for which toml.Unmarshal takes minutes;
-// other errors are left to that.
+// tomlLines returns the line of each key of a TOML file, by the path of the key: its names, separated by NUL bytes.
+// Keys in braces have the line of the opening brace. It returns an error if the file exceeds the limits, for which
+// toml.Unmarshal would take minutes; toml.Unmarshal reports all other errors.
 func tomlLines(data []byte) (map[string]int, error) {
 	lines, table, inTable := map[string]int{}, "", 0
 	var parser unstable.Parser
@@ -97,10 +100,10 @@ func tomlLines(data []byte) (map[string]int, error) {
 	return lines, nil
 }
 
-// A size counts the keys and items of a file, of all its levels.
+// A size counts the keys and items of a file at all levels.
 type size int
 
-// add counts one that lies in depth others.
+// add counts an item at a given depth.
 func (s *size) add(depth, line int) error {
 	switch *s++; {
 	case *s > maxKeys:
@@ -111,7 +114,7 @@ func (s *size) add(depth, line int) error {
 	return nil
 }
 
-// addTOML counts what a value holds.
+// addTOML counts the content of a value.
 func (s *size) addTOML(value *unstable.Node, depth, line int) error {
 	if value.Kind != unstable.Array && value.Kind != unstable.InlineTable {
 		return nil
@@ -137,7 +140,7 @@ func (s *size) addTOML(value *unstable.Node, depth, line int) error {
 	return nil
 }
 
-// addYAML counts what a node holds.
+// addYAML counts the content of a node.
 func (s *size) addYAML(n *yaml.Node, depth int) error {
 	for i, item := range n.Content {
 		if n.Kind != yaml.MappingNode || i%2 == 0 {
@@ -152,7 +155,8 @@ func (s *size) addYAML(n *yaml.Node, depth int) error {
 	return nil
 }
 
-// setLines gives the keys and values of a mapping their lines, or that of the section, and puts them in that order.
+// setLines sets the line numbers of the keys and values of a mapping, or those of its section if a key has none, and
+// sorts the keys by line.
 func setLines(n *yaml.Node, path string, lines map[string]int) {
 	if n.Kind != yaml.MappingNode {
 		return
@@ -168,15 +172,16 @@ func setLines(n *yaml.Node, path string, lines map[string]int) {
 	n.Content = slices.Concat(pairs...)
 }
 
-// A syntaxError says where a text is not what its format allows.
+// A syntaxError is a syntax error at a line.
 type syntaxError struct {
 	line int
 	text string
 }
 
+// Error returns the text without the line, which Problems print.
 func (e *syntaxError) Error() string { return e.text }
 
-// parseYAML keeps the nodes, for their lines. A defect of the library that panics must not end the program.
+// parseYAML returns nodes, which have line numbers. A panic in the library must not terminate the program.
 func parseYAML(data []byte) (root *yaml.Node, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -193,7 +198,7 @@ func parseYAML(data []byte) (root *yaml.Node, err error) {
 	}
 	switch err := decoder.Decode(&second); {
 	case err == nil:
-		return nil, &syntaxError{second.Line, "must be one document, and here a second one begins"}
+		return nil, &syntaxError{second.Line, "must be one document, a second one begins here"}
 	case !errors.Is(err, io.EOF):
 		return nil, yamlError(err)
 	}
@@ -202,13 +207,13 @@ func parseYAML(data []byte) (root *yaml.Node, err error) {
 
 var (
 	yamlForm = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
-	// The library counts lines from 0 in the errors of its parser, which are these, and from 1 in those of its scanner.
-	// The line is often where the block began that the error is in.
+	// Line numbers in errors of the library's parser count from 0, those of its scanner from 1. These are errors of the
+	// parser. The line is often the beginning of the block that contains the error.
 	parserError = regexp.MustCompile(`^(did not find expected (<|node content|'-' indicator|key|',' or)|` +
 		`found (undefined tag|duplicate %|incompatible YAML))`)
 )
 
-// yamlError takes the line out of an error of the YAML library, and makes the rest one line.
+// yamlError extracts the line number from an error of the YAML library, and joins the rest to a single line.
 func yamlError(err error) error {
 	e := &syntaxError{text: printable(strings.Join(strings.Fields(err.Error()), " "))}
 	if m := yamlForm.FindStringSubmatch(e.text); m != nil {
@@ -224,17 +229,17 @@ func yamlError(err error) error {
 	return e
 }
 
-// A setting is a value that a source gives to a key.
+// A setting is a value that a source assigns to a key.
 type setting struct {
-	key  string // as given, so boundary.x where it stands for boundary.x-
+	key  string // as written: boundary.x if it sets boundary.x-
 	node *yaml.Node
 	from origin
 }
 
-// given reports whether a source set it, and not the schema.
+// given reports whether a source set it, rather than the schema.
 func (s setting) given() bool { return s.from.source != "" }
 
-// A layer is all that one source sets, by key. Axes of the boundary are resolved into faces.
+// A layer contains all settings of one source, by key. Axes of the boundary are resolved into faces.
 type layer map[string]setting
 
 // A collector collects the settings below a node.
@@ -244,7 +249,7 @@ type collector struct {
 	settings layer
 }
 
-// at is where a node is: lines are those of a file.
+// at returns the origin of a node. Only nodes of a file have line numbers.
 func (c *collector) at(n *yaml.Node) origin {
 	if c.source == setSource {
 		return origin{source: setSource}
@@ -252,13 +257,13 @@ func (c *collector) at(n *yaml.Node) origin {
 	return origin{c.source, n.Line}
 }
 
-// section reads the keys of a mapping. One without any content is empty.
+// section reads the keys of a mapping. A section without content is empty.
 func (c *collector) section(path string, n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
 		return
 	case n.Kind != yaml.MappingNode:
-		c.problems.add(c.at(n), path, n, "must have keys with values, of %s", namesBelow(path))
+		c.problems.add(c.at(n), path, n, "must have keys with values: %s", namesBelow(path))
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -266,7 +271,7 @@ func (c *collector) section(path string, n *yaml.Node) {
 	}
 }
 
-// entry reads one key. A key with dots is the path to one further down.
+// entry reads one key. A key that contains dots is a path.
 func (c *collector) entry(section string, name, value *yaml.Node) {
 	if name.Kind != yaml.ScalarNode {
 		c.problems.add(c.at(name), section, name, "a key must be one of %s", namesBelow(section))
@@ -276,19 +281,52 @@ func (c *collector) entry(section string, name, value *yaml.Node) {
 	_, known := findKey(path)
 	switch first, twice := c.settings[path]; {
 	case twice && first.from.line > 0:
-		c.problems.add(c.at(name), path, nil, "must be given once, and is given in line %d", first.from.line)
+		c.problems.add(c.at(name), path, nil, "must be given once, is also given in line %d", first.from.line)
 	case twice:
 		c.problems.add(c.at(name), path, nil, "must be given once")
 	case known:
 		c.settings[path] = setting{path, value, c.at(name)}
 	case isSection(path):
 		c.section(path, value)
+	case isEntry(path):
+		c.settings[path] = setting{path, value, c.at(name)}
 	default:
 		c.problems.add(c.at(name), path, nil, "%s", unknown(path))
 	}
 }
 
-// fileLayer reads the settings of a file. It returns nil, with a problem, when the file cannot be understood at all.
+// isEntry reports whether a path is that of a named entry of a key, such as output.field.u.
+func isEntry(path string) bool {
+	return slices.ContainsFunc(keys, func(k key) bool { return k.names() && strings.HasPrefix(path, join(k.name, "")) })
+}
+
+// names reports whether the value of a key is a mapping of names.
+func (k key) names() bool {
+	return strings.HasPrefix(k.must, namesMust) ||
+		slices.Contains([]string{"output.picture", "output.field", "exact", "unit", "time.dt"}, k.name)
+}
+
+// setEntry sets a named entry in a mapping and returns the mapping. n may be nil or not a mapping if there are no
+// entries.
+func setEntry(n *yaml.Node, path []string, value *yaml.Node) *yaml.Node {
+	if len(path) == 0 {
+		return value
+	}
+	all := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+	if n != nil && n.Kind == yaml.MappingNode {
+		all.Line, all.Content = n.Line, slices.Clone(n.Content)
+	}
+	for i := 0; i+1 < len(all.Content); i += 2 {
+		if all.Content[i].Value == path[0] {
+			all.Content[i+1] = setEntry(all.Content[i+1], path[1:], value)
+			return all
+		}
+	}
+	all.Content = append(all.Content, scalar(path[0]), setEntry(nil, path[1:], value))
+	return all
+}
+
+// fileLayer reads the settings of a file. If the file cannot be parsed at all, it records a problem and returns nil.
 func fileLayer(file string, data []byte, problems *Problems) layer {
 	root, err := parseFile(file, data)
 	if err != nil {
@@ -305,15 +343,15 @@ func fileLayer(file string, data []byte, problems *Problems) layer {
 	return resolveAxes(c.settings)
 }
 
-// variablePrefix is what the names of halox's variables begin with.
+// variablePrefix is the prefix of halox's environment variables.
 const variablePrefix = "HALOX_"
 
-// reserved are variables with a meaning outside the config. A star stands for any ending.
+// reserved lists environment variables that are not config keys. A star matches any suffix.
 var reserved = []string{
-	"HALOX_CACHE", "HALOX_CUDA", "HALOX_MPI", "HALOX_NCCL", "HALOX_NVRTC", "HALOX_PROBE_*", "HALOX_TEST_*",
+	"HALOX_CACHE", "HALOX_CHILD", "HALOX_CUDA", "HALOX_MPI", "HALOX_NCCL", "HALOX_NVRTC", "HALOX_PROBE_*", "HALOX_TEST_*",
 }
 
-// isReserved reports whether a variable is one of reserved.
+// isReserved reports whether a variable matches reserved.
 func isReserved(name string) bool {
 	return slices.ContainsFunc(reserved, func(r string) bool {
 		prefix, open := strings.CutSuffix(r, "*")
@@ -321,8 +359,8 @@ func isReserved(name string) bool {
 	})
 }
 
-// environLayer reads the settings of variables HALOX_... One that sets no key is a problem if it is nearly the name of
-// one that does. Else others may have set it, for a package or a service of that name, and warn is told.
+// environLayer reads the settings of environment variables HALOX_.... If a variable does not set a key but its name is
+// similar to one that does, it is a problem. Otherwise it may belong to another package or service, and warn is called.
 func environLayer(environ []string, problems *Problems, warn func(Problem)) layer {
 	settings := layer{}
 	for _, e := range slices.Sorted(slices.Values(environ)) {
@@ -333,7 +371,7 @@ func environLayer(environ []string, problems *Problems, warn func(Problem)) laye
 		from := origin{source: printable(name)}
 		at := slices.IndexFunc(keys, func(k key) bool { return k.variable() == name })
 		if at < 0 {
-			if meant := nearest(name, variables()); meant != "" {
+			if meant := stencil.Nearest(name, variables()); meant != "" {
 				problems.add(from, "", nil, "sets no key, did you mean %s?", meant)
 			} else if warn != nil {
 				warn(Problem{Source: from.source, Reason: "sets no key, and is ignored"})
@@ -350,7 +388,7 @@ func environLayer(environ []string, problems *Problems, warn func(Problem)) laye
 	return resolveAxes(settings)
 }
 
-// variables returns the names that variables may have.
+// variables returns the names of the environment variables of all keys.
 func variables() []string {
 	names := slices.Clone(reserved)
 	for _, k := range keys {
@@ -359,48 +397,53 @@ func variables() []string {
 	return names
 }
 
-// setLayer reads overrides key=value. Of two for the same key, the later holds.
+// setLayer reads overrides of the form key=value. A later override of the same key takes precedence.
 func setLayer(overrides []string, problems *Problems) layer {
 	settings := layer{}
 	for _, text := range overrides {
 		c := collector{source: setSource, problems: problems, settings: layer{}}
 		c.override(text)
 		for key, s := range c.settings {
+			maps.DeleteFunc(settings, func(set string, _ setting) bool { return strings.HasPrefix(set, join(key, "")) })
 			settings[key] = s
 		}
 	}
 	return resolveAxes(settings)
 }
 
-// override reads one. The key may be a section, and the value then a mapping.
+// override reads one override. If the key is a section, the value must be a mapping.
 func (c *collector) override(text string) {
 	from := origin{source: c.source}
 	key, value, ok := strings.Cut(text, "=")
 	key = strings.TrimSpace(key)
 	if !ok || key == "" {
-		c.problems.add(from, "", scalar(text), "must be key=value, as in grid.size=[64, 64]")
+		c.problems.add(from, "", scalar(text), "must be key=value, such as grid.size=[64, 64]")
 		return
 	}
-	known, _ := findKey(key)
+	known, ok := findKey(key)
+	if !ok && isEntry(key) {
+		known.formula = true
+	}
 	node, err := parseValue(known, value)
 	if err != nil {
 		c.problems.add(from, printable(key), scalar(value), "%v", err)
 		return
 	}
 	if isSection(key) && node.ShortTag() == "!!null" {
-		c.problems.add(from, key, node, "must be a key where it is reset, such as %s", below(key)[0])
+		c.problems.add(from, key, node, "must be a single key to be reset, such as %s", below(key)[0])
 		return
 	}
 	c.entry("", scalar(key), node)
 }
 
-// parseValue reads a value that stands alone. Free text may hold what YAML would take for a mapping: x < 1 ? 2 : 3
+// parseValue parses a single value. Free text may look like a YAML mapping: x < 1 ? 2 : 3
 func parseValue(k key, text string) (*yaml.Node, error) {
 	if strings.TrimSpace(text) == "" {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}, nil
 	}
 	node, err := parseYAML([]byte(text))
-	if k.free() && (err != nil || node.Kind != yaml.ScalarNode) {
+	braces := strings.HasPrefix(strings.TrimSpace(text), "{") && err == nil && node.Kind == yaml.MappingNode
+	if k.free() && !braces && (err != nil || node.Kind != yaml.ScalarNode) {
 		return scalar(text), nil
 	}
 	if err != nil {
@@ -413,7 +456,7 @@ func scalar(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 }
 
-// resolveAxes turns the axes that one source sets into faces. Within a source, a face says more than its axis.
+// resolveAxes converts axes that a source sets to faces. Within a source, a face takes precedence over its axis.
 func resolveAxes(settings layer) layer {
 	for axis := range 3 {
 		key := "boundary." + "xyz"[axis:axis+1]
@@ -429,7 +472,7 @@ func resolveAxes(settings layer) layer {
 	return settings
 }
 
-// findKey returns the key of a name.
+// findKey returns the key with a name.
 func findKey(name string) (key, bool) {
 	at := slices.IndexFunc(keys, func(k key) bool { return k.name == name })
 	if at < 0 {
@@ -445,10 +488,10 @@ func (k key) variable() string {
 	return variablePrefix + strings.ToUpper(name)
 }
 
-// isSection reports whether keys stand below the path.
+// isSection reports whether there are keys below the path.
 func isSection(path string) bool { return len(below(path)) > 0 }
 
-// below returns the full names of what may stand directly under a section, or at the top for "".
+// below returns the full names of the keys directly below a section, or the top-level keys for "".
 func below(section string) (all []string) {
 	prefix := join(section, "")
 	for _, k := range keys {
@@ -461,7 +504,7 @@ func below(section string) (all []string) {
 	return all
 }
 
-// namesBelow lists what below returns, without the section, for a message.
+// namesBelow formats the result of below, without the section, for a message.
 func namesBelow(section string) string {
 	return strings.ReplaceAll(strings.Join(below(section), ", "), join(section, ""), "")
 }
@@ -474,11 +517,11 @@ func join(section, name string) string {
 	return section + "." + name
 }
 
-// lastName returns a path without the sections in it.
+// lastName returns the last name of a path.
 func lastName(path string) string { return path[strings.LastIndex(path, ".")+1:] }
 
-// unknown says that a key does not exist, and which one may have been meant: one that is spelled nearly so, or one of
-// that name in another section. It suggests no key that switches a check off.
+// unknown returns the message for an unknown key. It suggests a key with a similar spelling, or with the same name in
+// another section, but never a key that disables a check.
 func unknown(path string) string {
 	section := path[:max(0, strings.LastIndex(path, "."))]
 	if !isSection(section) {
@@ -495,43 +538,8 @@ func unknown(path string) string {
 			elsewhere = k.name
 		}
 	}
-	if meant := cmp.Or(nearest(path, candidates), elsewhere); meant != "" {
+	if meant := cmp.Or(stencil.Nearest(path, candidates), elsewhere); meant != "" {
 		return fmt.Sprintf("unknown key, did you mean %s?", meant)
 	}
 	return fmt.Sprintf("unknown key, must be one of %s", namesBelow(section))
-}
-
-// nearest returns the candidate that differs from the word in the fewest letters, two at most; "" when none is near.
-func nearest(word string, candidates []string) string {
-	best, meant := min(3, 1+len(word)/2), ""
-	for _, c := range candidates {
-		if max(len(c)-len(word), len(word)-len(c)) >= best {
-			continue
-		}
-		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < best {
-			best, meant = d, c
-		}
-	}
-	return meant
-}
-
-// distance is Levenshtein's: how many letters must be inserted, deleted or replaced to make a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0]++
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -50,7 +50,7 @@ func shell(t *testing.T, dir, script string, env ...string) string {
 	c := exec.Command("sh", "-e", "-c", script)
 	c.Dir = dir
 	c.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY="+proxy.URL, "GOSUMDB=off", "GOWORK=off",
-		"HALOX_CUDA=", "CUDA_VISIBLE_DEVICES=", // on host devices, as the page
+		"HALOX_CUDA=", "CUDA_VISIBLE_DEVICES=", // on CPU devices, as the page
 		"PATH="+os.Getenv("PATH")+":"+root(t)+"/.mpi/mpich/bin:"+root(t)+"/.mpi/mpich/local/bin", // of make mpi
 		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
 		"PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe", "OMPI_MCA_plm=isolated")
@@ -73,6 +73,9 @@ func TestPrograms(t *testing.T) {
 	} {
 		t.Run(filepath.Base(pages[0]), func(t *testing.T) {
 			dir := t.TempDir()
+			if _, err := testdevices.CPlusPlus(); err != nil && strings.Contains(read(t, pages[0]+".md"), "sweep.Check(") {
+				t.Skip("SKIPPED: the program of the page needs a C++ compiler: ", err)
+			}
 			for _, page := range pages {
 				dir = follow(t, read(t, page+".md"), dir)
 			}
@@ -83,9 +86,15 @@ func TestPrograms(t *testing.T) {
 			want := on.ReplaceAllString(shell(t, dir, "go run ."), "")
 			got := on.ReplaceAllString(shell(t, dir, "go run .", testdevices.Environment(t, 2)...), "")
 			if got != want || got == "" {
-				t.Errorf("on GPUs the program prints\n%s\non host devices\n%s", got, want)
+				t.Errorf("on GPUs the program prints\n%s\non CPU devices\n%s", got, want)
 			}
 		})
+	}
+}
+
+func TestFirstProgramImportsThreePackages(t *testing.T) {
+	if n := strings.Count(read(t, "tutorials/halo-exchange.md"), "\t\"github.com/halox/halox/"); n == 0 || n > 3 {
+		t.Errorf("the first program imports %d packages of halox, want 1 to 3", n)
 	}
 }
 
@@ -103,8 +112,8 @@ func follow(t *testing.T, page, dir string) string {
 		switch language {
 		case "sh":
 			scripts++
-			if strings.Contains(block, "mpirun") && shell(t, dir, "command -v mpirun || :") == "" {
-				t.Skip("SKIPPED: there is no mpirun; make mpi gets one")
+			if strings.Contains(block, "mpirun") && shell(t, dir, "mpirun -n 2 echo works 2>&1 || :") != "works\nworks\n" {
+				t.Skip("SKIPPED: no mpirun works; make mpi gets one")
 			}
 			state := filepath.Join(t.TempDir(), "folder")
 			printed = shell(t, dir, block+"\npwd >"+state)
@@ -135,7 +144,7 @@ func follow(t *testing.T, page, dir string) string {
 	return dir
 }
 
-// The kernels of pages compile for a GPU too: the programs run on host devices here.
+// The kernels of pages compile for a GPU too: the programs run on CPU devices here.
 func TestKernelsOfPages(t *testing.T) {
 	type data struct { // of the page about device ranks
 		Numbers uint64

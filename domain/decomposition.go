@@ -9,32 +9,31 @@ import (
 
 // Subdomain is the box of points that one device owns.
 type Subdomain struct {
-	Rank  int // its place in Decomposition.Subdomains
-	Coord Vec // its place among the parts, an axis each
-	Box   Box // owned points, global indices
+	Rank  int // index into Decomposition.Subdomains
+	Coord Vec // coordinates among the parts, per axis
+	Box   Box // owned points, in global indices
 }
 
-// Decomposition is a grid cut into Parts[0] x Parts[1] x Parts[2] subdomains.
-// Ranks run fastest along x, then y, then z.
+// Decomposition divides a grid into Parts[0] x Parts[1] x Parts[2] subdomains. Ranks increase fastest along x,
+// then y, then z.
 type Decomposition struct {
-	Grid       Grid
-	Parts      Vec
-	Subdomains []Subdomain
+	Grid       Grid        // the whole grid
+	Parts      Vec         // number of parts per axis, each at least 1
+	Subdomains []Subdomain // one per part, in the order of their ranks
 }
 
-// Decompose cuts the grid. Along an axis of n points in p parts the first
-// n mod p parts own one point more than the others. It is an error to cut an
-// axis into fewer than one or more parts than it has points, and a grid into more
-// than 2^16.
+// Decompose divides the grid into parts. Along an axis of n points in p parts the first n mod p parts own one
+// point more than the others. It returns an error if an axis gets fewer than one part or more parts than points,
+// or the grid more than 2^16 parts.
 func Decompose(g Grid, parts Vec) (*Decomposition, error) {
 	for a, p := range parts {
 		if p < 1 || p > g.Size[a] {
-			return nil, fmt.Errorf("domain: %d points on axis %c cannot be cut into %d parts",
+			return nil, fmt.Errorf("domain: parts along %[2]c: must be between 1 and %[1]d, got %[3]d",
 				g.Size[a], "xyz"[a], p)
 		}
 	}
 	if parts.Product() > maxParts {
-		return nil, fmt.Errorf("domain: %v parts: a grid is cut into up to %d", g.along(parts), maxParts)
+		return nil, fmt.Errorf("domain: parts %v: product must be at most %d", g.along(parts), maxParts)
 	}
 	d := &Decomposition{Grid: g, Parts: parts}
 	for rank := range int(parts.Product()) {
@@ -48,10 +47,10 @@ func Decompose(g Grid, parts Vec) (*Decomposition, error) {
 	return d, nil
 }
 
-// maxParts is how many subdomains a grid may have.
+// maxParts is the largest number of subdomains of a grid.
 const maxParts = 1 << 16
 
-// part returns the range of points that part i of p gets of n.
+// part returns the half-open range of part i when n points are divided into p parts.
 func part(n, p, i int) (lo, hi int) {
 	base, rest := n/p, n%p
 	lo = i*base + min(i, rest)
@@ -62,11 +61,10 @@ func part(n, p, i int) (lo, hi int) {
 	return lo, hi
 }
 
-// Staggered returns the cut of a field that lies between the points of the grid
-// along the given axes. Between physical faces such a field has one point more than the
-// grid, and the last part along the axis owns it; along a periodic axis it has as
-// many as the grid.
-func (d *Decomposition) Staggered(axes [3]bool) *Decomposition {
+// Staggered returns the decomposition of a field that is staggered along the given axes: its points are midway
+// between those of the grid. Between physical faces such a field has one point more than the grid, and the last
+// part along the axis owns it. Along a periodic axis it has as many points as the grid.
+func (d *Decomposition) Staggered(axes []bool) *Decomposition {
 	s := &Decomposition{Grid: d.Grid, Parts: d.Parts, Subdomains: slices.Clone(d.Subdomains)}
 	for a, staggered := range axes {
 		if !staggered || a >= d.Grid.Dims || d.Grid.Periodic[a] {
@@ -82,10 +80,9 @@ func (d *Decomposition) Staggered(axes [3]bool) *Decomposition {
 	return s
 }
 
-// Neighbour returns the rank of the subdomain next to rank in direction dir,
-// around the periodic axes. A subdomain alone on a periodic axis is its own
-// neighbour. At a physical face there is none and ok is false.
-func (d *Decomposition) Neighbour(rank int, dir Direction) (neighbour int, ok bool) {
+// Neighbor returns the rank of the subdomain next to rank in direction dir, wrapping around periodic axes. The
+// only part along a periodic axis is its own neighbor. At a physical face there is no neighbor and ok is false.
+func (d *Decomposition) Neighbor(rank int, dir Direction) (neighbor int, ok bool) {
 	c := d.Subdomains[rank].Coord
 	for a := range c {
 		c[a] += dir[a]
@@ -100,15 +97,15 @@ func (d *Decomposition) Neighbour(rank int, dir Direction) (neighbour int, ok bo
 	return c[0] + d.Parts[0]*(c[1]+d.Parts[1]*c[2]), true
 }
 
-// CheckWidth returns an error if w is negative, or some subdomain owns fewer layers than a
-// neighbour's ghost region of width w needs of it. A physical face needs nothing.
+// CheckWidth returns an error if w is negative, or if a subdomain owns fewer layers than the ghost region of width
+// w of a neighbor needs. Physical faces need no layers.
 func (d *Decomposition) CheckWidth(w Radius) error {
 	if err := w.check(); err != nil {
 		return err
 	}
 	for _, s := range d.Subdomains {
 		for _, dir := range Faces(d.Grid.Dims) {
-			if _, ok := d.Neighbour(s.Rank, dir); !ok {
+			if _, ok := d.Neighbor(s.Rank, dir); !ok {
 				continue
 			}
 			a := dir.Axis()
@@ -121,7 +118,7 @@ func (d *Decomposition) CheckWidth(w Radius) error {
 				case d.Parts[a] == 2:
 					do = "use 1 part or a larger grid"
 				}
-				return fmt.Errorf("domain: subdomain %d owns %d layers along %c, its neighbour in %v needs %d: %s",
+				return fmt.Errorf("domain: subdomain %d owns %d layers along %c, its neighbor in %v needs %d: %s",
 					s.Rank, have, "xyz"[a], dir, need, do)
 			}
 		}
@@ -129,11 +126,11 @@ func (d *Decomposition) CheckWidth(w Radius) error {
 	return nil
 }
 
-// Grown returns the box of a subdomain, grown by so many layers towards neighbours, and not
-// beyond physical faces.
+// Grown returns the box of a subdomain, extended by the given layers towards neighbors but not beyond physical
+// faces.
 func (d *Decomposition) Grown(rank int, by Radius) Box {
 	for _, side := range Faces(3) {
-		if _, ok := d.Neighbour(rank, side); ok {
+		if _, ok := d.Neighbor(rank, side); ok {
 			continue
 		}
 		if side.Positive() {
@@ -145,62 +142,60 @@ func (d *Decomposition) Grown(rank int, by Radius) Box {
 	return d.Subdomains[rank].Box.Grow(by)
 }
 
-// maxImbalance is how many times the points of the best balanced cut the largest
-// subdomain of another may own.
+// maxImbalance bounds the points of the largest subdomain, relative to those of the best balanced decomposition.
 const maxImbalance = 1.1
 
-// AutoParts returns the cut of the grid into n subdomains under which the busiest of
-// them has the cheapest step: its sweep, and its messages in a face exchange of
-// width w. Cuts whose largest subdomain owns over 10% more points than that of the best
-// balanced cut are left out. Among equals it is the one that cuts the slowest axis
-// most. It is an error if no cut gives every subdomain the layers that its neighbours
-// need.
+// AutoParts returns the decomposition of the grid into n subdomains with the lowest cost per step of the busiest
+// subdomain: its sweep and its messages in a face exchange of width w. Decompositions whose largest subdomain owns
+// over 10% more points than that of the best balanced one are excluded. Ties go to the one with the most parts
+// along the slowest axis. It returns an error if no decomposition gives every subdomain the layers that its
+// neighbors need.
 func AutoParts(g Grid, n int, w Radius) (Vec, error) {
 	if n < 1 || n > maxParts {
-		return Vec{}, fmt.Errorf("domain: cannot cut a grid into %d parts, must be between 1 and %d", n, maxParts)
+		return Vec{}, fmt.Errorf("domain: number of parts: must be between 1 and %d, got %d", maxParts, n)
 	}
-	_, parts, ok := bestCut(g, 1, n, w)
+	_, parts, ok := bestDecomposition(g, 1, n, w)
 	switch {
 	case ok:
 		return parts, nil
 	case n == 1:
-		return Vec{}, fmt.Errorf("domain: %v points are fewer layers than ghosts around a periodic axis need",
+		return Vec{}, fmt.Errorf("domain: %v points: a periodic axis has fewer layers than its ghosts need",
 			g.along(g.Size))
 	}
-	return Vec{}, fmt.Errorf("domain: no cut of %v points into %d parts leaves each the layers its neighbours need",
+	return Vec{}, fmt.Errorf("domain: %v points in %d parts: a part has fewer layers than its neighbors need",
 		g.along(g.Size), n)
 }
 
-// NestedParts returns the cut of a grid over hosts, and of what each of them gets over its
-// devices, equally many on each. The grid is cut into the products of the two, axis by axis,
-// and the device of coordinates c belongs to the host of coordinates c / inner.
+// NestedParts returns a decomposition of a grid over hosts, and of each host's part over its devices, the same
+// number on each host. The number of parts along an axis is the product of the two. The device with coordinates c
+// belongs to the host with coordinates c / inner.
 //
-// It is the cut under which the host that sends most sends least in a face exchange of width w to
-// other hosts, over the slowest links; among those it is that of AutoParts. Cuts whose largest
-// subdomain owns over 10% more points than that of the best balanced cut are left out. It is an
-// error if no cut gives every subdomain the layers that its neighbours need.
+// The decomposition minimizes the points that the busiest host sends to other hosts, over the slowest links, in a
+// face exchange of width w. Ties are resolved as in AutoParts, and decompositions whose largest subdomain owns
+// over 10% more points than that of the best balanced one are excluded. It returns an error if no decomposition
+// gives every subdomain the layers that its neighbors need.
 func NestedParts(g Grid, hosts, devices int, w Radius) (outer, inner Vec, err error) {
 	if hosts < 1 || devices < 1 || int64(hosts)*int64(devices) > maxNested {
 		return outer, inner, fmt.Errorf(
-			"domain: cannot cut a grid over %d hosts of %d devices: the number of parts must be between 1 and %d",
+			"domain: %d hosts of %d devices: the number of parts must be between 1 and %d",
 			hosts, devices, maxNested)
 	}
-	outer, inner, ok := bestCut(g, hosts, devices, w)
+	outer, inner, ok := bestDecomposition(g, hosts, devices, w)
 	if !ok {
 		return outer, inner, fmt.Errorf(
-			"domain: no cut of %v points over %d hosts of %d devices leaves each the layers its neighbours need",
+			"domain: %v points over %d hosts of %d devices: a part has fewer layers than its neighbors need",
 			g.along(g.Size), hosts, devices)
 	}
 	return outer, inner, nil
 }
 
-// bestCut returns the cut that NestedParts describes, over hosts and over the devices of each; ok is false if
-// there is none. A single host sends nothing to others, so only the cost of a step counts for it.
-func bestCut(g Grid, hosts, devices int, w Radius) (outer, inner Vec, ok bool) {
+// bestDecomposition returns the decomposition described at NestedParts; ok is false if there is none. A single host
+// sends nothing to other hosts, so only the cost of a step counts.
+func bestDecomposition(g Grid, hosts, devices int, w Radius) (outer, inner Vec, ok bool) {
 	type candidate struct {
 		outer, inner Vec
 		sized
-		between int64 // points that a host sends to others, at most
+		sent int64 // upper bound of the points that a host sends to others
 	}
 	var all []candidate
 	balanced := int64(math.MaxInt64)
@@ -208,7 +203,7 @@ func bestCut(g Grid, hosts, devices int, w Radius) (outer, inner Vec, ok bool) {
 		for _, inner := range factors(devices) {
 			parts := Vec{outer[0] * inner[0], outer[1] * inner[1], outer[2] * inner[2]}
 			if s, ok := sizes(g, parts, w); ok {
-				all = append(all, candidate{outer, inner, s, between(g, parts, inner, w)})
+				all = append(all, candidate{outer, inner, s, sentBetweenHosts(g, parts, inner, w)})
 				balanced = min(balanced, s.largest)
 			}
 		}
@@ -218,16 +213,16 @@ func bestCut(g Grid, hosts, devices int, w Radius) (outer, inner Vec, ok bool) {
 		if float64(c.largest) > maxImbalance*float64(balanced) {
 			continue
 		}
-		if !ok || c.between < best.between || c.between == best.between && c.cost < best.cost {
+		if !ok || c.sent < best.sent || c.sent == best.sent && c.cost < best.cost {
 			best, ok = c, true
 		}
 	}
 	return best.outer, best.inner, ok
 }
 
-// NestedAs returns a given cut as one over hosts and over the devices of each, where subdomains go to hosts in the
-// order of their ranks, to each as many as it has devices. It is an error if those of a host make no box, or if the cut
-// does not leave each subdomain the layers that its neighbours need.
+// NestedAs splits a given decomposition into one over hosts and one over the devices of each host. Subdomains are
+// assigned to hosts in the order of their ranks, one per device. It returns an error if the subdomains of a host
+// do not form a box, or if a subdomain owns fewer layers than its neighbors need.
 func NestedAs(g Grid, parts Vec, devices int, w Radius) (outer, inner Vec, err error) {
 	ok := min(parts[0], parts[1], parts[2]) > 0
 	if ok {
@@ -235,10 +230,10 @@ func NestedAs(g Grid, parts Vec, devices int, w Radius) (outer, inner Vec, err e
 	}
 	if !ok {
 		return outer, inner, fmt.Errorf(
-			"domain: a cut of %v points into %v parts does not leave each the layers its neighbours need",
+			"domain: %v points in %v parts: a part has fewer layers than its neighbors need",
 			g.along(g.Size), g.along(parts))
 	}
-	left := devices // of a host, that are not yet along an axis
+	left := devices // devices of a host not yet assigned to an axis
 	for a, n := range parts {
 		inner[a] = max(1, min(n, left))
 		outer[a] = n / inner[a]
@@ -249,18 +244,18 @@ func NestedAs(g Grid, parts Vec, devices int, w Radius) (outer, inner Vec, err e
 	}
 	if left != 1 {
 		return outer, inner, fmt.Errorf(
-			"domain: a cut into %v parts gives hosts of %d devices, in the order of their ranks, no boxes",
+			"domain: parts %v: the subdomains of each host of %d devices must form a box, in the order of their ranks",
 			g.along(parts), devices)
 	}
 	return outer, inner, nil
 }
 
-// maxNested is how many parts NestedParts cuts a grid into. They are more than a Decomposition has, for machines that
-// are planned.
+// maxNested is the largest number of parts of NestedParts. It exceeds maxParts so that larger machines can be
+// planned.
 const maxNested = 1 << 24
 
-// factors returns the ways to write n as a product of three numbers, those first that cut the
-// slowest axis most.
+// factors returns all ways to write n as a product of three numbers, those with the most parts along the slowest
+// axis first.
 func factors(n int) (all []Vec) {
 	for x := 1; x <= n; x++ {
 		for y := 1; n%x == 0 && y <= n/x; y++ {
@@ -272,9 +267,9 @@ func factors(n int) (all []Vec) {
 	return all
 }
 
-// between returns how many points the host that sends most sends others, where each host has
-// inner subdomains along each axis.
-func between(g Grid, parts, inner Vec, w Radius) (most int64) {
+// sentBetweenHosts returns the largest number of points that a host sends to other hosts, if each host has inner
+// subdomains along each axis.
+func sentBetweenHosts(g Grid, parts, inner Vec, w Radius) (most int64) {
 	for host := range pieces(g, parts, inner, false) {
 		sent := int64(0)
 		for _, points := range host.faces(g.Dims, w) {
@@ -285,17 +280,16 @@ func between(g Grid, parts, inner Vec, w Radius) (most int64) {
 	return most
 }
 
-// BlockOf returns the coordinates of the host whose subdomains, inner along each axis, have one
-// of the given coordinates.
+// BlockOf returns the coordinates of the host that owns the subdomain with the given coordinates, with inner
+// subdomains per host along each axis.
 func BlockOf(coord, inner Vec) Vec {
 	return Vec{coord[0] / inner[0], coord[1] / inner[1], coord[2] / inner[2]}
 }
 
-// What a step costs in AutoParts, in units of points copied in one piece.
-// Measured on NVLink, a message takes 5 us before its first byte arrives, in
-// which a GPU sends some 2^18 doubles and sweeps four times as many points. Faces
-// of the slowest axis travel as they lie; the others are packed and unpacked,
-// those across rows with one useful element a transaction.
+// Costs of a step in AutoParts, in units of one point of a contiguous message. Measured on NVLink: a message has a
+// latency of 5 us, in which a GPU sends about 2^18 doubles and sweeps four times as many points. Faces normal to
+// the slowest axis are contiguous. The others are packed and unpacked; faces normal to x use one element per
+// memory transaction.
 const (
 	sweepCost      = 0.25
 	messageCost    = 1 << 18
@@ -304,7 +298,7 @@ const (
 	stridedCost    = 6
 )
 
-// axisCost is that of a point of a message along an axis.
+// axisCost is the cost of one point of a message along an axis.
 func axisCost(axis, dims int) float64 {
 	switch axis {
 	case dims - 1:
@@ -315,20 +309,20 @@ func axisCost(axis, dims int) float64 {
 	return packedCost
 }
 
-// A stretch is what a part of a cut, or some parts side by side, have along one axis: a number of points, and whether
-// another part has those below and above. A cut has few kinds of stretches, however many parts it has: what holds for
-// each part, and what a part has at most, is found by a look at these.
+// stretch is the extent of a part, or of a block of adjacent parts, along one axis: its length in points, and
+// whether it has a neighbor below and above. A decomposition has only a few distinct stretches, so bounds over all
+// parts are computed from these.
 type stretch struct {
 	length       int
 	below, above bool
 }
 
-// stretches returns the kinds of blocks of so many parts of an axis. Where there is but one block, on a periodic axis
-// it has itself for a neighbour if alone says so.
-func stretches(points, parts, block int, periodic, alone bool) (kinds []stretch) {
+// stretches returns the distinct stretches of blocks of parts along an axis. If there is only one block on a
+// periodic axis, selfNeighbor tells whether it is its own neighbor.
+func stretches(points, parts, block int, periodic, selfNeighbor bool) (kinds []stretch) {
 	blocks := parts / block
-	last, mixed := blocks-1, points%parts/block // the block of which some parts are longer than others
-	around := periodic && (blocks > 1 || alone)
+	last, mixed := blocks-1, points%parts/block // the block with parts of two lengths
+	around := periodic && (blocks > 1 || selfNeighbor)
 	for _, i := range [...]int{0, 1, mixed - 1, mixed, mixed + 1, last - 1, last} {
 		if i < 0 || i > last {
 			continue
@@ -342,19 +336,18 @@ func stretches(points, parts, block int, periodic, alone bool) (kinds []stretch)
 	return kinds
 }
 
-// piece is a kind of part, or of block of parts: a stretch of each axis.
+// piece is a distinct shape of a part or of a block of parts: one stretch per axis.
 type piece [3]stretch
 
-// pieces yields all kinds that a cut has. There are kinds where no axis is cut into more parts than it has
-// points.
-func pieces(g Grid, parts, block Vec, alone bool) iter.Seq[piece] {
+// pieces yields the distinct pieces of a decomposition. No axis may have more parts than points.
+func pieces(g Grid, parts, block Vec, selfNeighbor bool) iter.Seq[piece] {
 	return func(yield func(piece) bool) {
 		var axes [3][]stretch
 		for a := range axes {
 			if parts[a] > g.Size[a] {
 				return
 			}
-			axes[a] = stretches(g.Size[a], parts[a], block[a], g.Periodic[a], alone)
+			axes[a] = stretches(g.Size[a], parts[a], block[a], g.Periodic[a], selfNeighbor)
 		}
 		for _, x := range axes[0] {
 			for _, y := range axes[1] {
@@ -368,11 +361,11 @@ func pieces(g Grid, parts, block Vec, alone bool) iter.Seq[piece] {
 	}
 }
 
-// points returns how many the piece has.
+// points returns the number of points of the piece.
 func (p piece) points() int64 { return Vec{p[0].length, p[1].length, p[2].length}.Product() }
 
-// hasNeighbour reports whether the points next to the piece in a direction belong to another.
-func (p piece) hasNeighbour(face Direction) bool {
+// hasNeighbor reports whether the piece has a neighbor in a direction.
+func (p piece) hasNeighbor(face Direction) bool {
 	if s := p[face.Axis()]; face.Positive() {
 		return s.above
 	} else {
@@ -380,11 +373,11 @@ func (p piece) hasNeighbour(face Direction) bool {
 	}
 }
 
-// faces yields, for each direction in which another piece has points, how many points of the piece these are.
+// faces yields each direction with a neighbor and the number of points sent to it.
 func (p piece) faces(dims int, w Radius) iter.Seq2[Direction, int64] {
 	return func(yield func(Direction, int64) bool) {
 		for _, dir := range Faces(dims) {
-			if !p.hasNeighbour(dir) {
+			if !p.hasNeighbor(dir) {
 				continue
 			}
 			a := dir.Axis()
@@ -396,10 +389,10 @@ func (p piece) faces(dims int, w Radius) iter.Seq2[Direction, int64] {
 	}
 }
 
-// wide reports whether the piece owns the layers that its neighbours need of it.
+// wide reports whether the piece owns the layers that its neighbors need.
 func (p piece) wide(dims int, w Radius) bool {
 	for _, dir := range Faces(dims) {
-		if a := dir.Axis(); p.hasNeighbour(dir) && p[a].length < sendLayers(dir, a, w) {
+		if a := dir.Axis(); p.hasNeighbor(dir) && p[a].length < sendLayers(dir, a, w) {
 			return false
 		}
 	}
@@ -409,11 +402,11 @@ func (p piece) wide(dims int, w Radius) bool {
 // sized is what the subdomains of a cut have at most.
 type sized struct {
 	largest int64   // points
-	cost    float64 // of a step
+	cost    float64 // per step
 }
 
-// sizes returns what the subdomains of a cut have at most. ok is false where some axis has fewer points than parts, or
-// some subdomain fewer layers than its neighbours need.
+// sizes returns the maxima over the subdomains. ok is false if an axis has fewer points than parts, or a subdomain
+// has fewer layers than its neighbors need.
 func sizes(g Grid, parts Vec, w Radius) (s sized, ok bool) {
 	if w.check() != nil {
 		return s, false
@@ -427,7 +420,7 @@ func sizes(g Grid, parts Vec, w Radius) (s sized, ok bool) {
 	return s, ok
 }
 
-// cost returns the cost of a step of a subdomain, which sweeps its points and sends its messages.
+// cost returns the cost of one step of a subdomain: its sweep and its messages.
 func (p piece) cost(dims int, w Radius) float64 {
 	sum := sweepCost * float64(p.points())
 	for dir, points := range p.faces(dims, w) {

@@ -9,7 +9,7 @@ import (
 
 // cut returns a plane of 10 x 8 points, periodic along x, in 2 x 2 parts.
 func cut() *domain.Decomposition {
-	grid, err := domain.NewGrid([]int{10, 8}, [3]bool{0: true})
+	grid, err := domain.NewGrid([]int{10, 8}, []bool{true, false})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -31,10 +31,10 @@ func ExampleDecompose() {
 	// 3 [5,10)x[4,8)x[0,1)
 }
 
-// Around a periodic axis there is always a neighbour, beyond a wall there is none.
-func ExampleDecomposition_Neighbour() {
+// On a periodic axis there is always a neighbor; beyond a physical face there is none.
+func ExampleDecomposition_Neighbor() {
 	for _, side := range domain.Faces(2) {
-		rank, ok := cut().Neighbour(0, side)
+		rank, ok := cut().Neighbor(0, side)
 		fmt.Println(side, rank, ok)
 	}
 	// Output:
@@ -44,16 +44,16 @@ func ExampleDecomposition_Neighbour() {
 	// y+ 2 true
 }
 
-// A field that lies between the points has one more of them between walls.
+// A field staggered along y has one more point than the grid between two physical faces.
 func ExampleDecomposition_Staggered() {
-	vy := cut().Staggered([3]bool{1: true})
+	vy := cut().Staggered([]bool{false, true})
 	fmt.Println(vy.Grid.Size, vy.Subdomains[2].Box)
 	// Output: [10 9 1] [0,5)x[4,9)x[0,1)
 }
 
-// Four parts along the slowest axis have faces that need not be packed.
+// Four parts along the slowest axis have contiguous faces.
 func ExampleAutoParts() {
-	grid, err := domain.NewGrid([]int{256, 256, 256}, [3]bool{})
+	grid, err := domain.NewGrid([]int{256, 256, 256}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func ExampleAutoParts() {
 	// Output: [1 1 4] <nil>
 }
 
-// What one sends upwards is what the other holds below it: here two layers.
+// The points sent upwards are the ghosts below the neighbor: here two layers.
 func ExampleSendBox() {
 	d := cut()
 	up := domain.Direction{0, 1, 0}
@@ -74,7 +74,7 @@ func ExampleSendBox() {
 	// [0,5)x[2,4)x[0,1)
 }
 
-// The boundary region comes first in a step, the interior while it travels.
+// A step updates the boundary region first. Its messages travel while the interior is updated.
 func ExampleSplit() {
 	interior, boundary := domain.Split(cut().Subdomains[0].Box, domain.UniformRadius(2, 1))
 	fmt.Println("interior", interior)
@@ -89,7 +89,7 @@ func ExampleSplit() {
 	// boundary [4,5)x[1,3)x[0,1)
 }
 
-// Rows are padded, so that the first owned point of each is aligned.
+// Rows are padded so that the first owned point of each is aligned.
 func ExampleLayout() {
 	l, err := domain.NewLayout(cut().Subdomains[0].Box, domain.UniformRadius(2, 1), 8)
 	if err != nil {

@@ -1,8 +1,8 @@
 package domain
 
-// SendBox returns the owned points of box that the neighbour in direction dir
-// holds in its ghost region of width w. That neighbour looks back along -dir,
-// so a message in a + direction has as many layers as ghosts in - directions.
+// SendBox returns the owned points of box that are in the ghost region of width w of the neighbor in direction
+// dir. For that neighbor the message comes from direction -dir, so a message in a + direction has as many layers
+// as the ghost region in - direction.
 func SendBox(box Box, dir Direction, w Radius) Box {
 	for a, c := range dir {
 		switch layers := sendLayers(dir, a, w); c {
@@ -15,8 +15,7 @@ func SendBox(box Box, dir Direction, w Radius) Box {
 	return box
 }
 
-// sendLayers returns how many layers a message in direction dir has along
-// axis a.
+// sendLayers returns the number of layers along axis a of a message in direction dir.
 func sendLayers(dir Direction, a int, w Radius) int {
 	switch dir[a] {
 	case +1:
@@ -27,10 +26,9 @@ func sendLayers(dir Direction, a int, w Radius) int {
 	return 0
 }
 
-// GhostBox returns the ghost points of box on its side in direction dir, where
-// the message from the neighbour there arrives. Its indices may lie outside
-// the grid: behind a physical face they hold its boundary condition, on a periodic
-// axis they stand for the points at the other end.
+// GhostBox returns the ghost points of box in direction dir, the destination of the message from that neighbor.
+// Its indices may be outside the grid: behind a physical face the ghosts hold the boundary condition, on a
+// periodic axis they correspond to the points at the other end.
 func GhostBox(box Box, dir Direction, w Radius) Box {
 	for a, c := range dir {
 		switch c {
@@ -43,12 +41,10 @@ func GhostBox(box Box, dir Direction, w Radius) Box {
 	return box
 }
 
-// Split cuts the owned box into its boundary region and its interior. The
-// boundary region has layers.Minus layers at the low side of each axis and
-// layers.Plus at the high side. It comes as slabs that do not overlap, z first,
-// then y, then x, so that the slabs with the longest rows are the largest.
-// Empty slabs are left out; in a box too thin for both sides the interior is
-// empty.
+// Split divides the owned box into its boundary region and its interior. The boundary region has layers.Minus
+// layers at the low side of each axis and layers.Plus at the high side. It consists of slabs that do not overlap,
+// in the order z, y, x, so that the slabs with the longest rows are the largest. Empty slabs are omitted. If the
+// box is too thin for both sides, the interior is empty.
 func Split(box Box, layers Radius) (interior Box, boundary []Box) {
 	for a := 2; a >= 0; a-- {
 		low, high := box, box

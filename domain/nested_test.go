@@ -17,14 +17,14 @@ func TestNestedParts(t *testing.T) {
 		hosts, devices int
 		outer, inner   Vec
 	}{
-		{"one host is AutoParts", []int{64, 64, 64}, 1, 4, Vec{1, 1, 1}, Vec{1, 1, 4}},
-		{"one device a host", []int{64, 64, 64}, 4, 1, Vec{1, 2, 2}, Vec{1, 1, 1}},
+		{"one host, as AutoParts", []int{64, 64, 64}, 1, 4, Vec{1, 1, 1}, Vec{1, 1, 4}},
+		{"one device per host", []int{64, 64, 64}, 4, 1, Vec{1, 2, 2}, Vec{1, 1, 1}},
 		{"hosts along the longest axis", []int{128, 32, 32}, 2, 2, Vec{2, 1, 1}, Vec{1, 1, 2}},
 		{"two hosts of a cube", []int{64, 64, 64}, 2, 4, Vec{1, 1, 2}, Vec{1, 1, 4}},
 		{"a plane", []int{64, 256}, 2, 2, Vec{1, 2, 1}, Vec{1, 2, 1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g := test.Must(NewGrid(tc.size, [3]bool{}))(t)
+			g := test.Must(NewGrid(tc.size, nil))(t)
 			outer, inner, err := NestedParts(g, tc.hosts, tc.devices, UniformRadius(g.Dims, 1))
 			if err != nil || outer != tc.outer || inner != tc.inner {
 				t.Errorf("hosts %v, devices %v, %v; want %v and %v", outer, inner, err, tc.outer, tc.inner)
@@ -33,7 +33,7 @@ func TestNestedParts(t *testing.T) {
 	}
 }
 
-// No other cut into equal parts sends fewer points between hosts, counted by subdomains.
+// No other decomposition into equal parts sends fewer points between hosts, counted by subdomain.
 func TestNestedPartsSendLeastBetweenHosts(t *testing.T) {
 	for _, tc := range []struct {
 		size           []int
@@ -44,7 +44,7 @@ func TestNestedPartsSendLeastBetweenHosts(t *testing.T) {
 		{[]int{24, 12, 6}, [3]bool{true, false, false}, 3, 2},
 		{[]int{12, 24}, [3]bool{false, true}, 4, 3},
 	} {
-		g := test.Must(NewGrid(tc.size, tc.periodic))(t)
+		g := test.Must(NewGrid(tc.size, tc.periodic[:len(tc.size)]))(t)
 		w := UniformRadius(g.Dims, 1)
 		outer, inner, err := NestedParts(g, tc.hosts, tc.devices, w)
 		test.Check(t, err)
@@ -57,7 +57,7 @@ func TestNestedPartsSendLeastBetweenHosts(t *testing.T) {
 			}
 		}
 		if got != least {
-			t.Errorf("%v over %d hosts of %d devices: %d points by hosts %v, devices %v; the best has %d", tc.size, tc.hosts, tc.devices, got, outer, inner, least)
+			t.Errorf("%v over %d hosts of %d devices: got %d points between hosts with %v and %v, want %d", tc.size, tc.hosts, tc.devices, got, outer, inner, least)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func products(n int) (all []Vec) {
 	return all
 }
 
-// mostBetween is betweenHosts of a cut; 0 where it is none, or its parts are not equal.
+// mostBetween calls betweenHosts; it returns 0 if a decomposition does not exist or its parts are not equal.
 func mostBetween(t *testing.T, g Grid, outer, inner Vec) int64 {
 	t.Helper()
 	parts := Vec{outer[0] * inner[0], outer[1] * inner[1], outer[2] * inner[2]}
@@ -95,16 +95,16 @@ func TestNestedAs(t *testing.T) {
 		size         []int
 		parts        Vec
 		devices      int
-		outer, inner Vec // 0 where hosts get no boxes
+		outer, inner Vec // 0 if the hosts do not get boxes
 	}{
-		{"one device a host", []int{8, 8, 8}, Vec{2, 3, 4}, 1, Vec{2, 3, 4}, Vec{1, 1, 1}},
+		{"one device per host", []int{8, 8, 8}, Vec{2, 3, 4}, 1, Vec{2, 3, 4}, Vec{1, 1, 1}},
 		{"one host", []int{8, 8, 8}, Vec{2, 1, 3}, 6, Vec{1, 1, 1}, Vec{2, 1, 3}},
 		{"rows", []int{8, 8, 8}, Vec{4, 2, 2}, 4, Vec{1, 2, 2}, Vec{4, 1, 1}},
 		{"parts of rows", []int{8, 8, 8}, Vec{4, 2, 2}, 2, Vec{2, 2, 2}, Vec{2, 1, 1}},
 		{"rows of two along y", []int{8, 8}, Vec{2, 4, 1}, 4, Vec{1, 2, 1}, Vec{2, 2, 1}},
-		{"across axes", []int{8, 8}, Vec{3, 2, 1}, 2, Vec{}, Vec{}},
-		{"more than along two axes", []int{8, 9}, Vec{2, 3, 1}, 4, Vec{}, Vec{}},
-		{"no multiple of a host's devices", []int{8, 8}, Vec{3, 1, 1}, 2, Vec{}, Vec{}},
+		{"a host with an L-shaped part", []int{8, 8}, Vec{3, 2, 1}, 2, Vec{}, Vec{}},
+		{"a row and a half per host", []int{8, 9}, Vec{2, 3, 1}, 4, Vec{}, Vec{}},
+		{"not a multiple of the devices per host", []int{8, 8}, Vec{3, 1, 1}, 2, Vec{}, Vec{}},
 		{"more devices than parts", []int{8, 8}, Vec{2, 1, 1}, 4, Vec{}, Vec{}},
 		{"no devices", []int{8, 8}, Vec{2, 1, 1}, 0, Vec{}, Vec{}},
 		{"no parts", []int{8, 8}, Vec{0, 1, 1}, 1, Vec{}, Vec{}},
@@ -112,7 +112,7 @@ func TestNestedAs(t *testing.T) {
 		{"more parts than points", []int{8, 8}, Vec{9, 1, 1}, 3, Vec{}, Vec{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g := test.Must(NewGrid(tc.size, [3]bool{}))(t)
+			g := test.Must(NewGrid(tc.size, nil))(t)
 			outer, inner, err := NestedAs(g, tc.parts, tc.devices, UniformRadius(g.Dims, 2))
 			if (err != nil) != (tc.outer == Vec{}) || err == nil && (outer != tc.outer || inner != tc.inner) {
 				t.Fatalf("hosts %v, devices %v, %v; want %v and %v", outer, inner, err, tc.outer, tc.inner)
@@ -120,7 +120,7 @@ func TestNestedAs(t *testing.T) {
 			if err != nil {
 				return
 			}
-			hosts := map[Vec]int{} // the host that a box of coordinates belongs to, by the order of ranks
+			hosts := map[Vec]int{} // the host of each block of subdomains, in the order of ranks
 			for rank := range int(tc.parts.Product()) {
 				coord := Vec{rank % tc.parts[0], rank / tc.parts[0] % tc.parts[1], rank / tc.parts[0] / tc.parts[1]}
 				block := BlockOf(coord, inner)
@@ -133,8 +133,8 @@ func TestNestedAs(t *testing.T) {
 	}
 }
 
-// What is found of a cut by its kinds of parts is what a look at each of its parts finds.
-func TestKindsOfPartsAreAllParts(t *testing.T) {
+// Bounds computed from the distinct pieces equal those over all parts.
+func TestPiecesMatchAllParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dims := rapid.IntRange(2, 3).Draw(t, "dims")
 		var size []int
@@ -148,14 +148,14 @@ func TestKindsOfPartsAreAllParts(t *testing.T) {
 			outer[a], inner[a] = rapid.IntRange(1, 5).Draw(t, "outer"), rapid.IntRange(1, 4).Draw(t, "inner")
 			parts[a] = outer[a] * inner[a]
 		}
-		g := test.Must(NewGrid(size, periodic))(t)
+		g := test.Must(NewGrid(size, periodic[:len(size)]))(t)
 		got, ok := sizes(g, parts, w)
 		d, err := Decompose(g, parts)
 		if err == nil {
 			err = d.CheckWidth(w)
 		}
 		if ok != (err == nil) {
-			t.Fatalf("%v of %v, width %v: %t, %v", parts, size, w, ok, err)
+			t.Fatalf("parts %v of %v, width %v: %t, %v", parts, size, w, ok, err)
 		}
 		if !ok {
 			return
@@ -164,27 +164,27 @@ func TestKindsOfPartsAreAllParts(t *testing.T) {
 		for _, s := range d.Subdomains {
 			cost := sweepCost * float64(s.Box.Points())
 			for _, dir := range Faces(dims) {
-				if _, ok := d.Neighbour(s.Rank, dir); ok {
+				if _, ok := d.Neighbor(s.Rank, dir); ok {
 					cost += messageCost + float64(SendBox(s.Box, dir, w).Points())*axisCost(dir.Axis(), dims)
 				}
 			}
 			want.largest, want.cost = max(want.largest, s.Box.Points()), max(want.cost, cost)
 		}
 		if got.largest != want.largest || math.Abs(got.cost-want.cost) > 1e-9*want.cost {
-			t.Errorf("%v of %v: %+v, want %+v", parts, size, got, want)
+			t.Errorf("parts %v of %v: got %+v, want %+v", parts, size, got, want)
 		}
-		if got, want := between(g, parts, inner, w), betweenHosts(d, inner, w); got != want {
-			t.Errorf("%v of %v over hosts of %v: %d points between hosts, want %d", parts, size, inner, got, want)
+		if got, want := sentBetweenHosts(g, parts, inner, w), betweenHosts(d, inner, w); got != want {
+			t.Errorf("parts %v of %v over hosts of %v: got %d points between hosts, want %d", parts, size, inner, got, want)
 		}
 	})
 }
 
-// betweenHosts counts by subdomains.
+// betweenHosts counts points by subdomain.
 func betweenHosts(d *Decomposition, inner Vec, w Radius) (most int64) {
 	points := map[Vec]int64{}
 	for _, s := range d.Subdomains {
 		for _, dir := range Faces(d.Grid.Dims) {
-			to, ok := d.Neighbour(s.Rank, dir)
+			to, ok := d.Neighbor(s.Rank, dir)
 			if host := BlockOf(s.Coord, inner); ok && BlockOf(d.Subdomains[to].Coord, inner) != host {
 				points[host] += SendBox(s.Box, dir, w).Points()
 				most = max(most, points[host])
@@ -194,16 +194,16 @@ func betweenHosts(d *Decomposition, inner Vec, w Radius) (most int64) {
 	return most
 }
 
-// A grid is cut over 10,000 hosts in no time.
+// NestedParts is fast for 10,000 hosts.
 func TestNestedPartsOfManyHosts(t *testing.T) {
-	g := test.Must(NewGrid([]int{20000, 20000, 20000}, [3]bool{true, true, true}))(t)
+	g := test.Must(NewGrid([]int{20000, 20000, 20000}, []bool{true, true, true}))(t)
 	begin := time.Now()
 	outer, inner, err := NestedParts(g, 10000, 8, UniformRadius(3, 1))
 	if err != nil || outer.Product() != 10000 || inner.Product() != 8 {
 		t.Errorf("%v %v %v", outer, inner, err)
 	}
 	if took := time.Since(begin); took > 30*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("took %v", took)
 	} else {
 		t.Log(took, outer, inner)
 	}

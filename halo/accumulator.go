@@ -7,21 +7,19 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Accumulator runs the exchange of a plan in reverse: the ghosts of every subdomain
-// are added to the points that they stand for, and stay as they are. It is the
-// adjoint of the exchange, which scatters of particles and of finite elements, and
-// gradients, need.
+// Accumulator runs the exchange of a plan in reverse: it adds the ghosts of every subdomain to the owned
+// points that they are copies of. The ghosts keep their values. This is the adjoint of the exchange, as
+// needed by particle scatters, finite element assembly and gradients.
 //
-// Start, Wait and Exchange are those of an Exchanger, but restrict what may be done in
-// between: owned points that neighbours hold as ghosts are neither read nor
-// written, and ghosts not written. What several neighbours add to one point is
-// added in the order of the plan, so that the sums have the same bits every time.
-// Sums of whole numbers wrap.
+// Start, Wait and Exchange work as for an Exchanger. Between Start and Wait, owned points that neighbors hold
+// as ghosts must be neither read nor written, and ghosts must not be written. Contributions of several
+// neighbors to one point are added in the order of the plan, so the sums are bitwise reproducible. Integer
+// sums wrap.
 type Accumulator struct{ e *Exchanger }
 
-// NewAccumulator prepares adding the ghosts of the fields, one for each Spec of the plan and in that order. It is
-// an error if their elements are not numbers. Messages take the paths of the plan, in reverse. Close frees what it
-// holds. Where several processes share the grid, all call it, as NewExchanger.
+// NewAccumulator prepares adding the ghosts of the fields, one for each Spec of the plan and in that order.
+// The elements must be numbers. Messages take the paths of the plan, in reverse. If several processes share
+// the grid, all of them call it, as for NewExchanger. Close frees the buffers.
 func NewAccumulator(plan *Plan, c *kernels.Compiler, fields ...*Field) (*Accumulator, error) {
 	e, err := newExchanger(plan, c, fields, true)
 	if err != nil {
@@ -32,7 +30,7 @@ func NewAccumulator(plan *Plan, c *kernels.Compiler, fields ...*Field) (*Accumul
 
 var errNoAccumulator = errors.New("halo: the accumulator is nil: see NewAccumulator")
 
-// Start queues the sums and returns; see Exchanger.Start.
+// Start queues the additions and returns; see Exchanger.Start.
 func (a *Accumulator) Start(at []*streams.Stream) error {
 	if a == nil {
 		return errNoAccumulator
@@ -40,7 +38,7 @@ func (a *Accumulator) Start(at []*streams.Stream) error {
 	return a.e.Start(at)
 }
 
-// Wait makes the streams wait for them, on the devices; see Exchanger.Wait.
+// Wait makes the streams wait for the additions, on the devices; see Exchanger.Wait.
 func (a *Accumulator) Wait(at []*streams.Stream) error {
 	if a == nil {
 		return errNoAccumulator
@@ -48,7 +46,7 @@ func (a *Accumulator) Wait(at []*streams.Stream) error {
 	return a.e.Wait(at)
 }
 
-// Exchange is Start and Wait.
+// Exchange calls Start and Wait.
 func (a *Accumulator) Exchange(at []*streams.Stream) error {
 	if a == nil {
 		return errNoAccumulator
@@ -56,7 +54,7 @@ func (a *Accumulator) Exchange(at []*streams.Stream) error {
 	return a.e.Exchange(at)
 }
 
-// Close frees what it holds, see Exchanger.Close.
+// Close frees the buffers; see Exchanger.Close.
 func (a *Accumulator) Close() error {
 	if a == nil {
 		return nil

@@ -14,14 +14,14 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// drawFaces draws a wall for every face at which an axis ends.
+// drawFaces draws a boundary condition for every face at which an axis ends.
 func drawFaces(t *rapid.T, f *halo.Field) (walls boundary.Faces) {
 	for _, side := range domain.Faces(f.Cut.Grid.Dims) {
 		if f.Cut.Grid.Periodic[side.Axis()] {
 			continue
 		}
 		w := walls.At(side)
-		w.Kind = rapid.SampledFrom([]boundary.Kind{boundary.Dirichlet, boundary.Repeat, boundary.Neumann}).Draw(t, "kind")
+		w.Kind = rapid.SampledFrom([]boundary.Kind{boundary.Dirichlet, boundary.Outflow, boundary.Neumann}).Draw(t, "kind")
 		if w.Kind == boundary.Dirichlet {
 			for range rapid.SampledFrom([]int{1, max(1, f.Spec.Components)}).Draw(t, "values") {
 				w.Values = append(w.Values, float64(rapid.IntRange(-99, 99).Draw(t, "value")))
@@ -31,8 +31,8 @@ func drawFaces(t *rapid.T, f *halo.Field) (walls boundary.Faces) {
 	return walls
 }
 
-// behind follows a point to where its value comes from: a wall of numbers, or an
-// owned point of the grid.
+// behind returns where the value of a point comes from: a condition with values, or an owned point of the
+// grid.
 func behind(g domain.Grid, walls *boundary.Faces, at domain.Vec) (number *boundary.Condition, q domain.Vec) {
 	q = at
 	for a, n := range g.Size {
@@ -50,7 +50,7 @@ func behind(g domain.Grid, walls *boundary.Faces, at domain.Vec) (number *bounda
 		switch w := &walls[face]; w.Kind {
 		case boundary.Dirichlet:
 			number = w
-		case boundary.Repeat:
+		case boundary.Outflow:
 			q[a] = min(max(q[a], 0), n-1)
 		case boundary.Neumann:
 			q[a] = max(-1-at[a], min(at[a], 2*n-1-at[a]))
@@ -59,8 +59,8 @@ func behind(g domain.Grid, walls *boundary.Faces, at domain.Vec) (number *bounda
 	return number, q
 }
 
-// isSet reports whether a point of a component is set by an exchange and the walls: it lies behind
-// walls, or no farther beyond other sides than the component's own width.
+// isSet reports whether a point of a component is set by an exchange and the boundary conditions: it is
+// behind a physical boundary, or within the component's own width at other sides.
 func isSet(f *halo.Field, component, rank int, at domain.Vec) bool {
 	own, width := f.Cut.Subdomains[rank].Box, f.Spec.WidthOf(component)
 	for a, n := range f.Cut.Grid.Size {
@@ -72,16 +72,17 @@ func isSet(f *halo.Field, component, rank int, at domain.Vec) bool {
 	return true
 }
 
-// wallValue is what one value of a point gets from a wall of numbers.
+// wallValue is the value that a condition with values sets at a point.
 func wallValue(p *picture, w *boundary.Condition, value int) float64 {
 	parts, _ := p.parts()
 	if value%parts > 0 {
-		return 0 // imaginary
+		return 0 // imaginary part
 	}
 	return w.Values[min(value/parts, len(w.Values)-1)]
 }
 
-// walled is a drawn field with its exchange and walls. Owned points hold numbers of their places.
+// walled is a drawn field with its exchange and boundary conditions. The values of owned points encode their
+// places.
 type walled struct {
 	*halo.Field
 	plan  *halo.Plan
@@ -91,7 +92,7 @@ type walled struct {
 	at    []*streams.Stream
 }
 
-const unset = -12345 // of ghosts
+const unset = -12345 // value of unset ghosts
 
 func drawWalled(t *rapid.T, set *testdevices.Set, change func(s *halo.Spec)) (d walled) {
 	p := drawPlace(t, set, 9)
@@ -114,7 +115,7 @@ func drawWalled(t *rapid.T, set *testdevices.Set, change func(s *halo.Spec)) (d 
 	return d
 }
 
-// agrees checks that all points that are set hold what their places say; others hold anything.
+// agrees checks that all points that are set have the value of their place; others may have any value.
 func (d walled) agrees(t *rapid.T, got *picture, isSet func(component, rank int, at domain.Vec) bool) {
 	want := got.copyOf()
 	parts, _ := want.parts()
@@ -131,8 +132,8 @@ func (d walled) agrees(t *rapid.T, got *picture, isSet func(component, rank int,
 	same(t, got, want)
 }
 
-// Over random fields of all widths, cuts and mixtures of walls, every ghost, at
-// corners too, holds after an exchange and the walls what its place says.
+// Over random fields of all widths, decompositions and mixtures of boundary conditions, every ghost,
+// including corners, has the value of its place after an exchange and the boundary conditions.
 func TestBoundaryAgreesWithGeometry(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -144,8 +145,8 @@ func TestBoundaryAgreesWithGeometry(t *testing.T) {
 	})
 }
 
-// What kernels that sweep store into ghosts by themselves is what an exchange and the walls set, in
-// all ghosts that are read. No two stores differ about a ghost.
+// Sweep kernels that store into ghosts store the values that an exchange and the boundary conditions set, in
+// all ghosts that are read. No two stores disagree about a ghost.
 func TestStoresAgreeWithGeometry(t *testing.T) {
 	set := testdevices.Host(t, 4)
 	rapid.Check(t, func(t *rapid.T) {
@@ -167,7 +168,7 @@ func TestStoresAgreeWithGeometry(t *testing.T) {
 						for v := array * parts; v < got.values() && (!d.Spec.SoA || v < (array+1)*parts); v++ {
 							value, before := got.get(rank, v, from), got.get(store.To, v, to)
 							if before != unset && before != value {
-								t.Fatalf("subdomains %d and others store %v and %v into point %v of %d",
+								t.Fatalf("subdomain %d and others store %v and %v into point %v of %d",
 									rank, value, before, to, store.To)
 							}
 							got.set(store.To, v, to, value)
@@ -188,7 +189,7 @@ func TestStoresAgreeWithGeometry(t *testing.T) {
 	})
 }
 
-// A face without a wall keeps its ghosts.
+// A face without a condition keeps its ghosts.
 func TestBoundaryLeavesOtherFacesAlone(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		f := openField(t, place(t, set, []int{4, 3}, [3]bool{}, domain.Vec{1, 1, 1}), star(2))
@@ -231,11 +232,11 @@ func TestProfileWithoutGhosts(t *testing.T) {
 	})
 }
 
-// The ends of what elements can hold are numbers for walls too.
+// Boundary values at the limits of the element type are accepted.
 func TestBoundaryAtTheEndsOfTheRange(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		for _, c := range []struct {
-			element halo.Element
+			element domain.Element
 			value   float64
 		}{
 			{halo.Int32, math.MinInt32}, {halo.Int32, math.MaxInt32}, {halo.Int64, math.MinInt64},
@@ -248,20 +249,20 @@ func TestBoundaryAtTheEndsOfTheRange(t *testing.T) {
 			at := openStreams(t, f.Placement)
 			done(t, at, w.Set(at))
 			if got := take(t, f).get(0, 0, domain.Vec{-1, 2, 0}); got != c.value {
-				t.Errorf("a wall of %s holds %v, not %v", c.element, got, c.value)
+				t.Errorf("a boundary of %s has %v, want %v", c.element, got, c.value)
 			}
 		}
 	})
 }
 
-// Goroutines that share a large face find what one does, and a uniform face is asked for one value, each time.
+// Goroutines that share a large face compute what one does, and a uniform profile is evaluated once per step.
 func TestProfilesOfLargeFaces(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		f := openField(t, place(t, set, []int{301, 173, 3}, [3]bool{true, false, false}, domain.Vec{1, 1, 1}), star(3))
 		var walls boundary.Faces
-		asked := 0 // of z+; z- is shared
+		asked := 0 // evaluations for z+; z- is evaluated by several goroutines
 		walls[4] = boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile {
-			shared := []float64{0} // by calls of one goroutine, or the race detector says so
+			shared := []float64{0} // by calls of one goroutine, checked by the race detector
 			return func(values []float64, at domain.Vec, t float64) {
 				shared[0]++
 				for i := range values {
@@ -285,24 +286,24 @@ func TestProfilesOfLargeFaces(t *testing.T) {
 				for x := range 301 {
 					low, high := got.get(0, 0, domain.Vec{x, y, -1}), got.get(0, 0, domain.Vec{x, y, 3})
 					if low != float64(1000*y+x)+now || high != -now {
-						t.Fatalf("at %d, %d and time %g walls hold %g and %g", x, y, now, low, high)
+						t.Fatalf("at %d, %d and time %g boundaries have %g and %g", x, y, now, low, high)
 					}
 				}
 			}
 			if asked != int(step)+1 {
-				t.Fatalf("a uniform face was asked for %d values in %d steps", asked, step+1)
+				t.Fatalf("a uniform profile was evaluated %d times in %d steps", asked, step+1)
 			}
 		}
 	})
 }
 
-func TestBoundaryRefusals(t *testing.T) {
+func TestBoundaryErrors(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 4, 4}, [3]bool{false, true, false}, domain.Vec{1, 1, 2})
 	wide, whole, bytes, single := star(3), star(3), star(3), star(3)
 	single.Element = halo.Float32
 	wide.Width.Plus[2], wide.Width.Minus[0] = 0, 5
-	whole.Element, bytes.Element = halo.Int32, halo.Bytes(4)
+	whole.Element, bytes.Element = halo.Int32, domain.Bytes(4)
 	number := func(v ...float64) boundary.Condition { return boundary.Condition{Kind: boundary.Dirichlet, Values: v} }
 	profile := func() boundary.Profile { return func([]float64, domain.Vec, float64) {} }
 	for _, c := range []struct {
@@ -310,23 +311,30 @@ func TestBoundaryRefusals(t *testing.T) {
 		spec       halo.Spec
 		left       boundary.Condition
 	}{
-		{"no kind", `must be one of ["" "custom" "dirichlet" "neumann" "repeat"], got "wall"`, star(3), boundary.Condition{Kind: "wall"}},
-		{"too many values", "2 values for 1 components", star(3), number(1, 2)},
-		{"a fraction for whole numbers", "1.5 is no int32", whole, number(1.5)},
-		{"too large a number", "is no int32", whole, number(1 << 31)},
-		{"no number for whole numbers", "Values [NaN], not all of which are numbers", whole, number(math.NaN())},
-		{"a real beyond the largest", "1e+39 is no float32", single, number(1e39)},
-		{"elements that are no numbers", "4 bytes hold no numbers", bytes, number(1)},
-		{"a mirror of too much", "owns 4 layers along x and would mirror 5", wide, boundary.Condition{Kind: boundary.Neumann}},
-		{"an odd reflection of too much", "an odd reflection of 5 layers; must be at most 2", wide, boundary.Condition{Kind: boundary.Dirichlet, Odd: true}},
-		{"a profile of whole numbers", "of elements \"int32\"", whole, boundary.Condition{Kind: boundary.Dirichlet, Profile: profile}},
-		{"a profile of many layers", "a profile of 5 layers", wide, boundary.Condition{Kind: boundary.Dirichlet, Profile: profile}},
-		{"values and a profile", "both Values and a Profile", star(3), boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{1}, Profile: profile}},
-		{"a profile of a mirror", `kind "neumann" with Values or a Profile`, star(3), boundary.Condition{Kind: boundary.Neumann, Profile: profile}},
-		{"values of a mirror", `kind "repeat" with Values or a Profile`, star(3), boundary.Condition{Kind: boundary.Repeat, Values: []float64{1}}},
-		{"a profile of no kind", `kind "" with Values or a Profile`, star(3), boundary.Condition{Profile: profile}},
-		{"a value that is no number", "Values [NaN], not all of which are numbers", star(3), number(math.NaN())},
-		{"no kernel", "no kernel", star(3), boundary.Condition{Kind: boundary.Custom}},
+		{"no kind", `must be one of ["" "custom" "dirichlet" "flux" "neumann" "outflow" "robin"], got "wall"`, star(3), boundary.Condition{Kind: "wall"}},
+		{"too many values", "must have one value or one per component (1), got 2", star(3), number(1, 2)},
+		{"a fraction for integers", "must be a number of type int32, got 1.5", whole, number(1.5)},
+		{"too large a number", "must be a number of type int32, got 2.147", whole, number(1 << 31)},
+		{"NaN for integers", "Values must not be NaN, got [NaN]", whole, number(math.NaN())},
+		{"a real beyond the largest", "must be a number of type float32, got 1e+39", single, number(1e39)},
+		{"elements that are not numbers", `must be a number, got "4 bytes"`, bytes, number(1)},
+		{"too many layers to mirror", "owns 4 layers along x, must own at least 5 to mirror them", wide, boundary.Condition{Kind: boundary.Neumann}},
+		{"an odd reflection of too many layers", "Odd: must have at most 2 layers of ghosts, got 5", wide, boundary.Condition{Kind: boundary.Dirichlet, Odd: true}},
+		{"a profile of integers", "elements, got \"int32\"", whole, boundary.Condition{Kind: boundary.Dirichlet, Profile: profile}},
+		{"a profile of many layers", "Profile: must have at most 1 layer of ghosts unless Odd, got 5", wide, boundary.Condition{Kind: boundary.Dirichlet, Profile: profile}},
+		{"values and a profile", "must have Values or a Profile, got both", star(3), boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{1}, Profile: profile}},
+		{"a slope without a spacing", "spacing of a neumann face must be positive, got 0", star(3), boundary.Condition{Kind: boundary.Neumann, Profile: profile}},
+		{"no denominator", "the denominator of a robin face, 3/d + -12/2 with d = 0.5, must not be 0", star(3),
+			boundary.Condition{Kind: boundary.Robin, Spacing: 0.5, Diffusivity: 3, Transfer: -12, Values: []float64{1}}},
+		{"a flux of no size", `Values or Profile must be set for kind "flux"`, star(3), boundary.Condition{Kind: boundary.Flux, Spacing: 1}},
+		{"a flux of whole numbers", "values of a flux face need float32 or float64 elements, got \"int32\"", whole, boundary.Condition{Kind: boundary.Flux, Spacing: 1, Values: []float64{1}}},
+		{"a flux of no number", "not finite", star(3), boundary.Condition{Kind: boundary.Flux, Spacing: 1, Steady: true,
+			Profile: func() boundary.Profile { return func(v []float64, _ domain.Vec, _ float64) { v[0] = math.NaN() } }}},
+		{"steady values of ghosts", "Steady must not be set", star(3), boundary.Condition{Kind: boundary.Dirichlet, Profile: profile, Steady: true}},
+		{"values of a copy", `must not be set for kind "outflow"`, star(3), boundary.Condition{Kind: boundary.Outflow, Values: []float64{1}}},
+		{"a profile of no kind", `must not be set for kind ""`, star(3), boundary.Condition{Profile: profile}},
+		{"NaN", "Values must not be NaN, got [NaN]", star(3), number(math.NaN())},
+		{"no kernel", "Kernel must not be nil", star(3), boundary.Condition{Kind: boundary.Custom}},
 	} {
 		refuses(t, c.name, errorOf(boundary.New(set.Compiler, openField(t, p, c.spec), boundary.Faces{c.left})), c.says)
 	}

@@ -10,8 +10,7 @@ import (
 	"github.com/halox/halox/p2p"
 )
 
-// What is closed, or was never there, is refused before it comes near a device, which
-// goes on working.
+// Objects that are closed or nil are rejected before any use of a device, and the device keeps working.
 func TestClosedThingsAreRefused(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		p := place(t, set, []int{4, 4}, [3]bool{}, domain.Vec{1, 2, 1})
@@ -19,21 +18,21 @@ func TestClosedThingsAreRefused(t *testing.T) {
 		at := openStreams(t, p)
 		live, gone := openField(t, p, star(2)), openField(t, p, star(2))
 		one := func(domain.Vec) float64 { return 1 }
-		if err := halo.FillPoints(gone, one); err != nil { // it has a stage that closes with it
+		if err := halo.FillPoints(gone, one); err != nil { // makes its stage, which Close frees
 			t.Fatal(err)
 		}
 		wall := boundary.Faces{{Kind: boundary.Dirichlet, Values: []float64{1}}}
 		walls := must(boundary.New(set.Compiler, live, wall))(t)
 		sum := must(halo.NewReduction(live, set.Compiler, halo.Sum))(t)
 		reverse := must(halo.NewAccumulator(plan, set.Compiler, live))(t)
-		lost := openField(t, p, star(2)) // closed before what was made for it
+		lost := openField(t, p, star(2)) // closed before the objects that use it
 		lostWalls := must(boundary.New(set.Compiler, lost, wall))(t)
 		lostSum := must(halo.NewReduction(lost, set.Compiler, halo.Sum))(t)
 		lostExchange := must(halo.NewExchanger(plan, set.Compiler, lost))(t)
 		lostReverse := must(halo.NewAccumulator(plan, set.Compiler, lost))(t)
 		done(t, at, lost.Close(), gone.Close(), gone.Close(), walls.Close(), sum.Close(), reverse.Close())
 		if r := sum.Result(); len(r.Floats)+len(r.Ints)+len(r.Complexes) > 0 {
-			t.Errorf("a closed reduction gives %v", r)
+			t.Errorf("a closed reduction returns %v", r)
 		}
 		const closed = `field "u" is closed`
 		for _, c := range []struct {
@@ -72,13 +71,12 @@ func TestClosedThingsAreRefused(t *testing.T) {
 	})
 }
 
-// What was made ready allocates nothing when it is queued, and gives all memory
-// back when it is closed.
+// Prepared work allocates nothing when it is queued, and closing it frees all memory.
 func TestReadyWorkMakesNothing(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{8, 8, 8}, [3]bool{true, false, false}, domain.Vec{1, 2, 1})
 	s := star(3)
-	s.Element, s.Components = halo.Complex128, 2
+	s.Element, s.Components = domain.Complex128, 2
 	f := openField(t, p, s)
 	at := openStreams(t, p)
 	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, s))(t)

@@ -12,16 +12,17 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Cutting says how a grid is cut over the devices of a session. All but Size may be
-// left out.
+// Cutting describes how to decompose a grid over the devices of a session. All fields except Size are
+// optional.
 type Cutting struct {
-	Size     []int   // points along x, y and maybe z, see domain.NewGrid
-	Periodic [3]bool // which axes are
-	Fields   []Spec  // what is exchanged in a step, which says how wide the ghosts are and what messages take
-	// subdomains along each axis, 0 counts as 1; all 0: by domain.AutoParts, for the widest ghosts of the fields
-	Parts   domain.Vec
-	Devices int      // the first so many of the session's take part; 0: as many as Parts has subdomains, or all
-	Path    p2p.Path // what messages are to travel by, see Placement; "" is p2p.Auto
+	Size     []int  // required: points along x, y and (in 3D) z, see domain.NewGrid
+	Periodic []bool // periodic axes, one entry per axis; default none
+	Fields   []Spec // fields exchanged in a step; they set the ghost width and message sizes
+	// Parts is the number of subdomains along each axis; a 0 counts as 1. If all are 0, domain.AutoParts
+	// chooses for the widest ghosts of the fields.
+	Parts   []int
+	Devices int      // how many of the session's devices to use; 0: one per subdomain of Parts, or all
+	Path    p2p.Path // path of messages, see Placement; "" means p2p.Auto
 }
 
 // width returns the widest ghosts of the fields, on each side.
@@ -32,10 +33,10 @@ func (c Cutting) width() (w domain.Radius) {
 	return w
 }
 
-// path returns the path that is wanted.
+// path returns the requested path.
 func (c Cutting) path() p2p.Path { return cmp.Or(c.Path, p2p.Auto) }
 
-// check returns an error if what is said beside the size and the parts makes no sense.
+// check returns an error if an option other than Size and Parts is invalid.
 func (c Cutting) check(g domain.Grid) error {
 	for i, f := range c.Fields {
 		if err := f.checkIn(g); err != nil {
@@ -43,23 +44,22 @@ func (c Cutting) check(g domain.Grid) error {
 		}
 	}
 	if path := c.path(); path != p2p.Auto && !slices.Contains(p2p.Paths(), path) {
-		return optionError("Cutting.Path", "%q is no path: %s", path, p2p.Choices(p2p.LinksFirst()))
+		return optionError("Cutting.Path", "must be a path (%s), got %q", p2p.Choices(p2p.Paths()), path)
 	}
 	return nil
 }
 
-// Cut cuts a grid into one subdomain per device and says which device owns which.
+// Cut decomposes a grid into one subdomain per device and assigns the subdomains to devices.
 //
-// Where neither Open nor the Cutting says how many devices are used, it is the largest
-// number that the grid can be cut for, the session's first. Where Open named no ids and
-// there are more than two GPUs, the subdomains are given to them as MapDevices finds best
-// for the fields by the measured links; Placement.Mapping tells how. The links are
-// measured, see Measure, where that or the path of a message depends on it.
+// If neither Open nor the Cutting sets the number of devices, Cut uses the first n devices of the session,
+// with the largest n that the grid can be decomposed for. If Open was given no ids and there are more than
+// two GPUs, MapDevices assigns the subdomains by the measured links; Placement.Mapping explains the result.
+// The links are measured (see Measure) if the mapping or the path of a message depends on it.
 //
-// Where processes share the grid, all call it, and all devices take part: where every host has
-// equally many, the grid is cut first over the hosts, so that least is sent between them.
+// If processes share the grid, all of them call Cut, and all devices take part. If every host has the same
+// number of devices, the grid is decomposed over the hosts first, to minimize traffic between hosts.
 //
-// An *OptionError says which option is invalid.
+// An *OptionError names the invalid option.
 func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
 	release, err := s.hold()
 	if err != nil {
@@ -79,11 +79,17 @@ func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
 	return place, nil
 }
 
-// Draft is Cut without a measurement, for what can be prepared meanwhile: its subdomains are those of Cut, on the
+// Draft is Cut without measurements, for preparation in the meantime: it has the subdomains of Cut, on the
 // session's devices in their order. The processes do not wait for each other.
 func (s *Session) Draft(c Cutting) (*Placement, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
+	}
+	if err := domain.CheckPerAxis("parts", len(c.Parts), len(c.Size)); err != nil {
+		return nil, &OptionError{"Cutting.Parts", err}
+	}
+	if err := domain.CheckPerAxis("periodic", len(c.Periodic), len(c.Size)); err != nil {
+		return nil, &OptionError{"Cutting.Periodic", err}
 	}
 	grid, err := domain.NewGrid(c.Size, c.Periodic)
 	if err != nil {
@@ -119,7 +125,7 @@ func (s *Session) Draft(c Cutting) (*Placement, error) {
 			devices[rank] = s.Devices[at.device]
 		}
 	}
-	place, err := PlaceAmong(s.asked.Processes.OrAlone(), cut, owners, devices)
+	place, err := PlaceShared(s.asked.Processes.OrAlone(), cut, owners, devices)
 	if err != nil {
 		return nil, err
 	}
@@ -127,27 +133,29 @@ func (s *Session) Draft(c Cutting) (*Placement, error) {
 	return place, nil
 }
 
-// wholeParts returns the parts that were asked for, where 0 counts as 1.
-func (c Cutting) wholeParts() domain.Vec {
-	for a := range c.Parts {
-		c.Parts[a] = cmp.Or(c.Parts[a], 1)
+// wholeParts returns the parts that were asked for, where 0 counts as 1; ok is false if there are none.
+func (c Cutting) wholeParts() (parts domain.Vec, ok bool) {
+	copy(parts[:], c.Parts)
+	ok = parts != domain.Vec{}
+	for a, n := range parts {
+		parts[a] = cmp.Or(n, 1)
 	}
-	return c.Parts
+	return parts, ok
 }
 
-// parts returns how many subdomains there are along each axis, where this process is alone.
+// parts returns the number of subdomains along each axis for a single process.
 func (s *Session) parts(grid domain.Grid, c Cutting) (parts domain.Vec, err error) {
 	n, open := c.Devices, c.Devices == 0 && s.asked.open()
 	if n < 0 || n > len(s.Devices) {
-		return parts, optionError("Cutting.Devices", "%d are to take part; %v are open", n, s)
+		return parts, optionError("Cutting.Devices", "must be at most the open devices (%v), got %d", s, n)
 	}
 	if n == 0 {
 		n = len(s.Devices)
 	}
-	if c.Parts != (domain.Vec{}) {
-		parts = c.wholeParts()
+	if parts, ok := c.wholeParts(); ok {
 		if made := parts.Product(); made > int64(n) || !open && made != int64(n) {
-			return parts, optionError("Cutting.Parts", "%v is for %d devices; %d are used", parts, made, n)
+			return parts, optionError("Cutting.Parts",
+				"must have one subdomain per device: %v is for %d devices, %d are used", parts, made, n)
 		}
 		return parts, nil
 	}
@@ -163,8 +171,8 @@ func (s *Session) parts(grid domain.Grid, c Cutting) (parts domain.Vec, err erro
 	return parts, nil
 }
 
-// mapped returns the placement on the devices as MapDevices orders them, unless the order was given, and measures the
-// links where that or the path of a message depends on it.
+// mapped returns the placement in the order of MapDevices, unless the order was given. It measures the links
+// if the mapping or the path of a message depends on it.
 func (s *Session) mapped(ctx context.Context, p *Placement, c Cutting) (*Placement, error) {
 	open := s.asked.Processes.IsAlone() && !s.Devices[0].HostMemory && len(p.Devices) > 2 && len(s.asked.IDs) == 0 &&
 		len(c.Fields) > 0
@@ -178,13 +186,13 @@ func (s *Session) mapped(ctx context.Context, p *Placement, c Cutting) (*Placeme
 	}
 	mapped, why, err := MapDevices(p.Decomposition, p.Devices, s.costBy(c.path()), c.Fields...)
 	if err != nil {
-		return nil, fmt.Errorf("halo: cut %v points: %w", c.Size, err)
+		return nil, fmt.Errorf("halo: decompose %v points: %w", c.Size, err)
 	}
 	mapped.Mapping, mapped.Path = &why, c.Path
 	return mapped, nil
 }
 
-// costBy returns what a packed message takes by the link model, in seconds.
+// costBy returns the time of a packed message by the link model, in seconds.
 func (s *Session) costBy(path p2p.Path) func(from, to *streams.Device, bytes int64) float64 {
 	return func(from, to *streams.Device, bytes int64) float64 {
 		message := p2p.MessageShape{Bytes: bytes, Packed: true}
@@ -200,7 +208,7 @@ func (s *Session) costBy(path p2p.Path) func(from, to *streams.Device, bytes int
 // A seat is a device of a process.
 type seat struct{ process, device int }
 
-// seats returns the devices of all processes, host by host, and how many each host has.
+// seats returns the devices of all processes, host by host, and the number of devices of each host.
 func (s *Session) seats() (all []seat, byHost []int) {
 	nodes, counts := s.asked.Processes.OrAlone().Nodes, s.Counts()
 	for rank, node := range nodes {
@@ -222,27 +230,29 @@ func (s *Session) seats() (all []seat, byHost []int) {
 	return all, byHost
 }
 
-// inOrder gives each subdomain the seat of its rank.
+// inOrder assigns each subdomain the seat of its rank.
 func inOrder(s domain.Subdomain) int { return s.Rank }
 
-// partsAmong returns how many subdomains there are along each axis, and which seat each gets, where processes share
-// the grid: first over the hosts, if all have equally many devices, so that least is sent between them.
+// partsAmong returns the number of subdomains along each axis and the seat of each, for processes that share
+// the grid. It decomposes over the hosts first if all have equally many devices, to minimize traffic between
+// hosts.
 func partsAmong(
 	grid domain.Grid, c Cutting, byHost []int,
 ) (parts domain.Vec, seatOf func(domain.Subdomain) int, err error) {
 	seats := 0
+	asked, isAsked := c.wholeParts()
 	for _, n := range byHost {
 		seats += n
 	}
 	switch {
 	case c.Devices > 0:
 		return parts, nil, optionError("Cutting.Devices",
-			"%d are to take part; where processes share a grid, all devices do", c.Devices)
-	case c.Parts != (domain.Vec{}):
-		parts = c.wholeParts()
+			"must be 0 if processes share a grid (all devices take part), got %d", c.Devices)
+	case isAsked:
+		parts = asked
 		if made := parts.Product(); made != int64(seats) {
-			return parts, nil, optionError("Cutting.Parts", "%v is for %d devices; the processes have %d", parts, made,
-				seats)
+			return parts, nil, optionError("Cutting.Parts",
+				"must have one subdomain per device: %v is for %d devices, the processes have %d", parts, made, seats)
 		}
 		return parts, inOrder, nil
 	case slices.Min(byHost) != slices.Max(byHost):
@@ -265,5 +275,5 @@ func partsAmong(
 	}, nil
 }
 
-// index returns the place of coordinates in a block of the given size, x fastest.
+// index returns the linear index of coordinates in a block of the given size, x fastest.
 func index(coord, size domain.Vec) int { return (coord[2]*size[1]+coord[1])*size[0] + coord[0] }

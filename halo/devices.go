@@ -14,42 +14,48 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// maxHostDevices is the largest number of host devices that Open opens.
+// maxHostDevices is the largest number of CPU devices that Open opens.
 const maxHostDevices = 1024
 
-// Devices says which devices Open opens. The zero value means all GPUs, or where there
-// are none one host device per core.
+// Devices selects the devices that Open opens. The zero value selects all GPUs, or one CPU device per core if
+// there is no GPU.
 type Devices struct {
-	Backend streams.Backend // "": that of the GPUs where there are some, else host devices
-	Count   int             // 0: all; the number of IDs where these are given
-	IDs     []int           // by the backend's numbers, each once, in this order; nil: the first Count
+	Backend streams.Backend // "": GPUs if there are any, otherwise CPU devices
+	Count   int             // number of devices per process; 0: all, or the number of IDs
+	IDs     []int           // device numbers of the backend, distinct, in this order; nil: the first Count
 
-	// Processes share grids with this one, see mpi.Join; nil where this one is alone. Those of a
-	// host share its devices, or the IDs; Count is then of each process.
+	// Without are devices that are left out, such as failed ones: PCI bus ids, or names such as "cuda 1". Fewer devices
+	// than Count or IDs request are opened then.
+	Without []string
+
+	// Processes are the processes that share grids with this one, see mpi.Join; nil for a single process.
+	// Processes on one host share its devices, or the IDs; Count is per process.
 	Processes *mpi.Processes
 
-	// Network carries messages to other processes. Auto, or "": the fastest that TryNetworks has found right on these
-	// processes before, mpi.Pieces where it was not called. One that is named and cannot be had is an error.
+	// Network carries messages to other processes. Auto, or "", is the fastest network that TryNetworks has
+	// verified for these processes, or mpi.Pieces if it has not run. It is an error if a named network is
+	// unavailable.
 	Network mpi.Network
 }
 
-// OptionError says which option cannot be had, and why.
+// OptionError reports an invalid or unavailable option.
 type OptionError struct {
 	Option string // such as "Devices.Count" or "Cutting.Parts"
-	Err    error
+	Err    error  // the reason
 }
 
 // Error names the option.
 func (e *OptionError) Error() string { return "halo: " + e.Option + ": " + e.Err.Error() }
 
-// Unwrap returns why.
+// Unwrap returns the reason.
 func (e *OptionError) Unwrap() error { return e.Err }
 
 func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Errorf(format, args...)}
 }
 
-// tooSmall is the error of a grid that is too small for so many devices, and says whether fewer would do.
+// tooSmall returns the error for a grid that is too small for the devices, and suggests fewer devices if that
+// helps.
 func tooSmall(err error, grid domain.Grid, devices int, width domain.Radius) error {
 	if _, alone := domain.AutoParts(grid, 1, width); devices == 1 || alone != nil {
 		return optionError("Devices.Count", "%w: use a larger grid", err)
@@ -57,35 +63,35 @@ func tooSmall(err error, grid domain.Grid, devices int, width domain.Radius) err
 	return optionError("Devices.Count", "%w: use fewer devices or a larger grid", err)
 }
 
-// open reports whether it is left to halox how many devices are used.
+// open reports whether halox chooses the number of devices.
 func (d Devices) open() bool { return d.Count == 0 && len(d.IDs) == 0 }
 
-// check refuses what no machine can have.
+// check returns an error if an option is invalid on every machine.
 func (d Devices) check() error {
 	switch {
 	case d.Backend != "" && !slices.Contains(streams.Backends(), string(d.Backend)):
-		return optionError("Devices.Backend", "there is no %q: %s, or none for either", d.Backend,
-			strings.Join(streams.Backends(), ", "))
+		return optionError("Devices.Backend", "must be %s or empty, got %q", strings.Join(streams.Backends(), ", "),
+			d.Backend)
 	case d.Count < 0:
-		return optionError("Devices.Count", "%d is negative", d.Count)
+		return optionError("Devices.Count", "must not be negative, got %d", d.Count)
 	case d.Count > 0 && len(d.IDs) > 0 && d.Count != len(d.IDs):
-		return optionError("Devices.Count", "%d does not agree with Devices.IDs, which has %d", d.Count, len(d.IDs))
+		return optionError("Devices.Count", "must be 0 or the number of Devices.IDs (%d), got %d", len(d.IDs), d.Count)
 	}
 	if d.Network != "" && d.Network != mpi.Auto && !slices.Contains(mpi.Networks(), d.Network) {
-		return optionError("Devices.Network", "there is no %q: %s, or one of %v", d.Network, mpi.Auto, mpi.Networks())
+		return optionError("Devices.Network", "must be %s or one of %v, got %q", mpi.Auto, mpi.Networks(), d.Network)
 	}
 	seen := map[int]bool{}
 	for _, id := range d.IDs {
 		if id < 0 || seen[id] {
-			return optionError("Devices.IDs", "%v: they must be different, and count from 0", d.IDs)
+			return optionError("Devices.IDs", "must be distinct and at least 0, got %v", d.IDs)
 		}
 		seen[id] = true
 	}
 	return nil
 }
 
-// platform opens the backend, or the first that this machine has if none is named; without says why it has none that
-// come before. A library that the environment names must be one.
+// platform opens the backend, or the first available one if none is named. without is the reason why earlier
+// backends are unavailable. If the environment names a library, it must be usable.
 func (d Devices) platform(ctx context.Context) (p *streams.Platform, without, err error) {
 	for _, k := range streams.Kinds() {
 		if d.Backend != "" && d.Backend != k.Backend {
@@ -112,7 +118,7 @@ func named(k streams.Kind) bool { return k.Variable != "" && os.Getenv(k.Variabl
 func (d Devices) start(ctx context.Context, k streams.Kind) (*streams.Platform, error) {
 	n, option := d.hostCount()
 	if k.HostCores && n > maxHostDevices {
-		return nil, optionError(option, "%d %ss: must be at most %d", n, k.Noun, maxHostDevices)
+		return nil, optionError(option, "must be at most %d %ss, got %d", maxHostDevices, k.Noun, n)
 	}
 	p, err := startDriver(ctx, k, n)
 	switch {
@@ -124,8 +130,8 @@ func (d Devices) start(ctx context.Context, k streams.Kind) (*streams.Platform, 
 	return nil, &OptionError{"Devices.Backend", err}
 }
 
-// startDriver opens the driver of a backend. One that does not come back when the context
-// ends is left to itself.
+// startDriver opens the driver of a backend. It abandons a driver that does not return before the context
+// ends.
 func startDriver(ctx context.Context, k streams.Kind, devices int) (*streams.Platform, error) {
 	type started struct {
 		platform *streams.Platform
@@ -147,14 +153,14 @@ func startDriver(ctx context.Context, k streams.Kind, devices int) (*streams.Pla
 	}
 	go func() {
 		if s := <-done; s.err == nil {
-			_ = s.platform.Close() // no caller waits for it
+			_ = s.platform.Close() // no caller is waiting for it
 		}
 	}()
 	return nil, fmt.Errorf("halo: start the %s driver: %w", k.Backend, ctx.Err())
 }
 
-// hostCount returns how many host devices to open, and the option that says so: one
-// a core, or, where more are asked for, these.
+// hostCount returns how many CPU devices to open, one per core or more if requested, and the option that sets
+// it.
 func (d Devices) hostCount() (n int, option string) {
 	n, option = min(host.Threads(), maxHostDevices), "Devices.Count"
 	if d.Count > 0 {
@@ -167,24 +173,38 @@ func (d Devices) hostCount() (n int, option string) {
 }
 
 // choose returns the ids of the devices to open.
-func (d Devices) choose(backend streams.Backend, have int) ([]int, error) {
+func (d Devices) choose(infos []streams.Info) (ids []int, err error) {
+	backend, have := infos[0].Backend, len(infos)
+	if len(d.Without) > 0 { // which the driver may not list
+		d.Count = min(d.Count, have)
+		defer func() {
+			ids = slices.DeleteFunc(slices.Clone(ids), func(id int) bool {
+				return id >= have || slices.Contains(d.Without, infos[id].PCIBusID) ||
+					slices.Contains(d.Without, fmt.Sprintf("%s %d", backend, id))
+			})
+			if len(ids) == 0 && err == nil {
+				err = optionError("Devices.Without", "must leave a device to open, got %v", d.Without)
+			}
+		}()
+	}
 	for _, id := range d.IDs {
-		if id >= have {
-			return nil, optionError("Devices.IDs", "there is no %s device %d; this machine has %d, counted from 0",
-				backend, id, have)
+		if id >= have && len(d.Without) == 0 {
+			return nil, optionError("Devices.IDs",
+				"must be %s devices of this machine, which has %d (counted from 0), got %d", backend, have, id)
 		}
 	}
 	if len(d.IDs) > 0 {
 		return d.IDs, nil
 	}
 	n := d.Count
-	if n == 0 || !d.Processes.IsAlone() { // which take their shares of all
+	if n == 0 || !d.Processes.IsAlone() { // which share all devices
 		n = have
 	}
 	if n > have {
-		return nil, optionError("Devices.Count", "%d %s devices were asked for; this machine has %d", n, backend, have)
+		return nil, optionError("Devices.Count", "must be at most the %d %s devices of this machine, got %d", have,
+			backend, n)
 	}
-	ids := make([]int, n)
+	ids = make([]int, n)
 	for i := range ids {
 		ids[i] = i
 	}

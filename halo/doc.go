@@ -1,16 +1,17 @@
-// Package halo exchanges the ghost regions of fields that are cut over several devices. It knows no stencil: a ghost
-// width is all it needs.
+// Package halo exchanges the ghost regions of fields that are decomposed over several devices. It is
+// independent of stencils: it only needs the width of the ghosts.
 //
-// A Placement gives every subdomain a device; Open and Session.Cut make one from nothing. A Spec describes a field: its
-// elements and components, or values of any layout, its ghosts, where it lies between the points. A Field is one in
-// memory, or in the caller's memory with WrapField. A Plan lists the messages of an exchange of some fields together,
-// with their boxes, their paths and why; an Exchanger holds the buffers and launches that carry them out.
+// A Placement assigns a device to every subdomain; Open and Session.Cut make one. A Spec describes a field:
+// its elements and components (or values of any datatype), its ghosts, and its staggering. A Field is
+// allocated memory, or memory of the caller wrapped by WrapField. A Plan lists the messages that exchange
+// several fields together, with their boxes, their paths and the reason for each path. An Exchanger holds the
+// buffers and launches that execute a plan.
 //
-// One thread drives an exchange of all devices with Start and Wait, or Exchange. Several threads drive its Transfers,
-// one per message, or ExchangeRank, one per GPU.
+// One thread drives an exchange of all devices with Start and Wait, or Exchange. Several threads drive its
+// Transfers, one per message, or ExchangeRank, one per GPU.
 //
-// Around the exchange: Fill, Read and Write between host memory and a field, Reduction over its owned points,
-// Accumulator for an exchange that sums ghosts into their owners, WideHalo for several steps between two exchanges,
-// MapDevices for which subdomain goes to which device, LinkModel for which path is fastest. Package boundary keeps the
-// ghosts that no message brings; package halotest checks an exchange against geometry.
+// In addition: Fill, Read and Write move data between host memory and a field. Reduction computes sums and
+// norms over the owned points. Accumulator adds ghosts to their owners. WideHalo runs several steps between
+// two exchanges. MapDevices assigns subdomains to devices, and LinkModel chooses the fastest paths. Package
+// boundary sets the ghosts outside physical boundaries; package halotest checks an exchange against geometry.
 package halo

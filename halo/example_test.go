@@ -14,8 +14,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// openPlane returns two host devices and a plane of 4 x 4 points on them, its lower
-// half on the first, its upper on the second.
+// openPlane returns two CPU devices and a plane of 4 x 4 points on them, the lower half on the first device,
+// the upper half on the second.
 func openPlane() (*halo.Session, *halo.Placement) {
 	session, err := halo.Open(context.Background(), halo.Devices{Backend: streams.Host, Count: 2})
 	if err != nil {
@@ -37,7 +37,7 @@ func intField(place *halo.Placement, name string) *halo.Field {
 	return f
 }
 
-// After an exchange, the ghosts of each subdomain are what its neighbours own.
+// After an exchange, the ghosts of each subdomain have the values of its neighbors.
 func Example() {
 	session, place := openPlane()
 	defer session.Close()
@@ -51,7 +51,7 @@ func Example() {
 	if err := errors.Join(err1, err2); err != nil {
 		log.Fatal(err)
 	}
-	values := kernels.ValuesOf[int64](f.Parts[1]) // the upper half, as the CPU sees it
+	values := kernels.ValuesOf[int64](f.Parts[1]) // the upper half, in host memory
 	ghosts := values.Data[values.Index(0, 1, 0):][:4]
 	clear(ghosts)
 	fmt.Println(ghosts)
@@ -64,7 +64,7 @@ func Example() {
 	// [10 11 12 13]
 }
 
-// Two fields travel in one message, which is planned before anything is allocated.
+// Two fields are exchanged in one message, planned before anything is allocated.
 func ExampleNewPlan() {
 	session, place := openPlane()
 	defer session.Close()
@@ -83,21 +83,21 @@ func ExampleNewPlan() {
 	// 1 to 0 in y-: 2 parts, 64 bytes, staged
 }
 
-// An error says what to change.
+// The error suggests what to change.
 func ExampleNewField() {
 	session, place := openPlane()
 	defer session.Close()
 	_, err := halo.NewField(place, halo.Spec{Name: "f", Element: halo.Float64, Width: domain.UniformRadius(2, 3)})
 	fmt.Println(err)
 	// Output:
-	// halo: field "f": domain: subdomain 0 owns 2 layers along y, its neighbour in y+ needs 3: use 1 part or a larger grid
+	// halo: field "f": domain: subdomain 0 owns 2 layers along y, its neighbor in y+ needs 3: use 1 part or a larger grid
 }
 
-// A staggered field has one point more between walls. Read takes any box of it.
+// A staggered field has one more point between physical boundaries. Read takes any box of it.
 func ExampleRead() {
 	session, place := openPlane()
 	defer session.Close()
-	vy, err := halo.NewField(place, halo.Spec{Name: "vy", Element: halo.Float32, Stagger: [3]bool{1: true}})
+	vy, err := halo.NewField(place, halo.Spec{Name: "vy", Element: halo.Float32, Stagger: []bool{false, true}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func ExampleRead() {
 	// Output: [0 1 2 3 4] <nil>
 }
 
-// Fill gives whole rows, to several goroutines at once.
+// Fill passes whole rows, to several goroutines concurrently.
 func ExampleFill() {
 	session, place := openPlane()
 	defer session.Close()
@@ -130,8 +130,7 @@ func ExampleFill() {
 	// Output: [0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1] <nil>
 }
 
-// Work that needs no ghosts can be queued between Start and Wait, and runs while
-// the messages travel.
+// Work that does not use ghosts can be queued between Start and Wait, and overlaps with the messages.
 func ExampleExchanger_Start() {
 	session, place := openPlane()
 	defer session.Close()
@@ -167,8 +166,8 @@ func ExampleExchanger_Start() {
 	// Output: [3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 3] <nil>
 }
 
-// Every subdomain has added 1 to its own points and 10 to its ghosts, as a scatter of
-// particles does. A reverse exchange gives owners what the ghosts got.
+// Every subdomain has added 1 to its own points and 10 to its ghosts, like a particle scatter. The reverse
+// exchange adds the ghosts to their owners.
 func ExampleNewAccumulator() {
 	session, place := openPlane()
 	defer session.Close()
@@ -201,8 +200,8 @@ func ExampleNewAccumulator() {
 	// Output: [1 1 1 1 11 11 11 11 11 11 11 11 1 1 1 1] <nil>
 }
 
-// A program's own arrays, here Go slices on host devices, become a field. On a GPU
-// they are addresses, see streams.Device.WrapMemory.
+// WrapField makes a field of a program's arrays, here Go slices on CPU devices. On a GPU they are addresses,
+// see streams.Device.WrapMemory.
 func ExampleWrapField() {
 	session, place := openPlane()
 	defer session.Close()
@@ -226,8 +225,7 @@ func ExampleWrapField() {
 	// Output: 96 bytes, true <nil>
 }
 
-// What fields and messages take is known before anything is allocated: by making them on devices that only
-// count.
+// A dry run determines the memory of fields and messages before anything is allocated.
 func ExamplePlacement_DryRun() {
 	session, place := openPlane()
 	defer session.Close()
@@ -250,7 +248,7 @@ func ExamplePlacement_DryRun() {
 	// Output: 768 bytes on the device, 32 pinned
 }
 
-// A box may lie in several subdomains.
+// A box may span several subdomains.
 func ExampleWrite() {
 	session, place := openPlane()
 	defer session.Close()
@@ -263,7 +261,7 @@ func ExampleWrite() {
 	// Output: [0 1 2 3 0 10 20 3 0 30 40 3 0 1 2 3] <nil>
 }
 
-// A reduction that was made ready is queued any number of times; Reduce does all at once.
+// A prepared reduction can be queued any number of times; Reduce does everything at once.
 func ExampleReduction() {
 	session, place := openPlane()
 	defer session.Close()
@@ -319,15 +317,15 @@ func ExampleWideHalo() {
 	// sweep [0,4)x[0,3)x[0,1)
 }
 
-// Four devices, of which 0 and 2, and 1 and 3, are near each other, share a chain
-// of four subdomains.
+// Devices 0 and 2, and devices 1 and 3, have fast links. MapDevices places a chain of four subdomains on
+// them.
 func ExampleMapDevices() {
 	devices, err := streams.HostPlatform(4).Open()
 	if err != nil {
 		panic(err)
 	}
 	defer streams.CloseAll(devices)
-	grid, _ := domain.NewGrid([]int{64, 64}, [3]bool{})
+	grid, _ := domain.NewGrid([]int{64, 64}, nil)
 	cut, _ := domain.Decompose(grid, domain.Vec{1, 4, 1})
 	cost := func(from, to *streams.Device, bytes int64) float64 {
 		if from.ID%2 == to.ID%2 {
@@ -344,5 +342,5 @@ func ExampleMapDevices() {
 	fmt.Println(why)
 	// Output:
 	// [host 0 host 2 host 1 host 3]
-	// cost of the busiest device: as given 40.96, greedy 21.76, exact 21.76: subdomains lie on devices [0 2 1 3] of those given
+	// cost of the busiest device: as given 40.96, greedy 21.76, exact 21.76: subdomains are on devices [0 2 1 3] of those given
 }

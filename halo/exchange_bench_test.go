@@ -10,7 +10,7 @@ import (
 	"github.com/halox/halox/p2p"
 )
 
-// What an exchange takes between host devices, from its start until all streams are done.
+// BenchmarkExchange times an exchange between CPU devices, from its start until all streams are done.
 func BenchmarkExchange(b *testing.B) {
 	box := star(3)
 	box.Connectivity = halo.Corners

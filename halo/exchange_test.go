@@ -20,9 +20,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-const testLimit = 2 * time.Minute
+const testLimit = 5 * time.Minute
 
-// place cuts a grid and gives subdomain i to device i of the set, around.
+// place decomposes a grid and assigns subdomain i to device i of the set, cyclically.
 func place(t tb, set *testdevices.Set, size []int, periodic [3]bool, parts domain.Vec) *halo.Placement {
 	return placeOn(t, set, cut(t, size, periodic, parts))
 }
@@ -36,24 +36,24 @@ func placeOn(t tb, set *testdevices.Set, d *domain.Decomposition) *halo.Placemen
 }
 
 func cut(t tb, size []int, periodic [3]bool, parts domain.Vec) *domain.Decomposition {
-	return must(domain.Decompose(must(domain.NewGrid(size, periodic))(t), parts))(t)
+	return must(domain.Decompose(must(domain.NewGrid(size, periodic[:len(size)]))(t), parts))(t)
 }
 
 // drawSpec draws a field that fits the placement.
 func drawSpec(t *rapid.T, i int, p *halo.Placement) halo.Spec {
 	s := halo.Spec{
 		Name: fmt.Sprintf("f%d", i),
-		Element: rapid.SampledFrom([]halo.Element{halo.Float32, halo.Float64, halo.Int32, halo.Int64,
-			halo.Complex64, halo.Complex128, halo.Bytes(1), halo.Bytes(3), halo.Bytes(24)}).Draw(t, "element"),
+		Element: rapid.SampledFrom([]domain.Element{halo.Float32, halo.Float64, halo.Int32, halo.Int64,
+			domain.Complex64, domain.Complex128, domain.Bytes(1), domain.Bytes(3), domain.Bytes(24), domain.Uint8, domain.Int16}).Draw(t, "element"),
 		Components:   rapid.IntRange(0, 3).Draw(t, "components"),
 		SoA:          rapid.Bool().Draw(t, "struct of arrays"),
 		Connectivity: rapid.SampledFrom([]halo.Connectivity{halo.Faces, halo.Edges, halo.Corners}).Draw(t, "reach"),
 	}
 	s.Width = drawWidth(t, p)
-	for a := range p.Grid.Dims {
-		s.Stagger[a] = rapid.Bool().Draw(t, "stagger")
+	for range p.Grid.Dims {
+		s.Stagger = append(s.Stagger, rapid.Bool().Draw(t, "stagger"))
 	}
-	if s.SoA && rapid.Bool().Draw(t, "a width a component") {
+	if s.SoA && rapid.Bool().Draw(t, "a width per component") {
 		for range max(1, s.Components) {
 			s.Widths = append(s.Widths, drawWidth(t, p))
 		}
@@ -71,10 +71,10 @@ func drawWidth(t *rapid.T, p *halo.Placement) (w domain.Radius) {
 	return w
 }
 
-// way carries out an exchange.
+// way executes an exchange.
 type way = func(x *halo.Exchanger, at []*streams.Stream) error
 
-// byStart is an exchange in two calls.
+// byStart exchanges by Start and Wait.
 func byStart(x *halo.Exchanger, at []*streams.Stream) error {
 	if err := x.Start(at); err != nil {
 		return err
@@ -82,8 +82,8 @@ func byStart(x *halo.Exchanger, at []*streams.Stream) error {
 	return x.Wait(at)
 }
 
-// byTransfers returns what carries out an exchange message by message, as schemes of
-// several threads do. Within a process a sender waits for its receiver on the device.
+// byTransfers returns a way that exchanges message by message, like schemes with several threads. Within a
+// process a sender waits for its receiver on the device.
 func byTransfers(t tb, plan *halo.Plan) way {
 	ready := make([]*streams.Event, len(plan.Placement.Devices))
 	for rank, d := range plan.Placement.Devices {
@@ -106,7 +106,7 @@ func byTransfers(t tb, plan *halo.Plan) way {
 	}
 }
 
-// transfers returns what sends and receives all messages, with no wait for receivers.
+// transfers returns a way that sends and receives all messages without waiting for receivers.
 func transfers(plan *halo.Plan) way {
 	group := streams.NewWorkerGroup(1, testLimit)
 	return func(x *halo.Exchanger, at []*streams.Stream) error {
@@ -130,15 +130,14 @@ func transfers(plan *halo.Plan) way {
 	}
 }
 
-// inTurn makes each of n subdomains late in one round after another, from the given
-// one on.
+// inTurn delays each of n subdomains in one round after another, starting with first.
 func inTurn(first, n int) func(round, rank int) bool {
 	return func(round, rank int) bool { return rank == (first+round)%n }
 }
 
-// Over random grids, cuts, fields, widths and paths, several subdomains a device
-// included, every ghost gets the value that geometry says and no other point
-// changes, in exchanges that follow each other closely, whoever is late.
+// Over random grids, decompositions, fields, widths and paths, also with several subdomains per device, every
+// ghost gets the value that geometry requires and no other point changes, in exchanges without pauses, for
+// any late subdomain.
 func TestExchangeAgreesWithGeometry(t *testing.T) {
 	testdevices.Each(t, 5, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -151,7 +150,7 @@ func TestExchangeAgreesWithGeometry(t *testing.T) {
 			}
 			plan := must(halo.NewPlan(c.Placement, c.Links, c.Path, c.Specs...))(t)
 			c.Exchange = rapid.SampledFrom([]way{nil, byStart, byTransfers(t, plan)}).Draw(t, "way")
-			if n := len(c.Placement.Subdomains); rapid.Bool().Draw(t, "somebody late") {
+			if n := len(c.Placement.Subdomains); rapid.Bool().Draw(t, "one is late") {
 				c.Late = inTurn(rapid.IntRange(0, n-1).Draw(t, "late"), n)
 			}
 			done(t, nil, c.Run())
@@ -159,12 +158,12 @@ func TestExchangeAgreesWithGeometry(t *testing.T) {
 	})
 }
 
-// star is a field of doubles with one layer of ghosts.
+// star is a float64 field with one layer of ghosts.
 func star(dims int) halo.Spec {
 	return halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(dims, 1)}
 }
 
-// exchangeCase is a grid, its cut and the fields on it.
+// exchangeCase is a grid, its decomposition and its fields.
 type exchangeCase struct {
 	name     string
 	size     []int
@@ -173,7 +172,7 @@ type exchangeCase struct {
 	specs    []halo.Spec
 }
 
-// exchangeCases checks exchanges along all paths and in the named ways, and has each subdomain late once.
+// exchangeCases checks exchanges along all paths and in the named ways, with each subdomain late once.
 func exchangeCases(t *testing.T, set *testdevices.Set, cases []exchangeCase, by ...string) {
 	for _, c := range cases {
 		for _, path := range paths {
@@ -195,23 +194,22 @@ func exchangeCases(t *testing.T, set *testdevices.Set, cases []exchangeCase, by 
 	}
 }
 
-// The cases that a draw may miss: every direction, messages one way only, where
-// nothing but the exchange itself holds sender and receiver together, and faces that
-// look contiguous. Each subdomain is late once.
+// Cases that random draws may miss: every direction, messages in one direction only (where only the exchange
+// itself synchronizes sender and receiver), and faces that look contiguous. Each subdomain is late once.
 func TestExchangeCases(t *testing.T) {
 	all := halo.Spec{Name: "all", Element: halo.Float32, Connectivity: halo.Corners,
 		Width: domain.Radius{Minus: domain.Vec{1, 2, 1}, Plus: domain.Vec{2, 1, 1}}}
 	up, down, soa, staggered := star(3), star(3), star(3), star(3)
 	up.Width.Plus, down.Width.Minus = domain.Vec{}, domain.Vec{}
 	soa.SoA, soa.Components = true, 3
-	staggered.Stagger = [3]bool{true, false, true}
+	staggered.Stagger = []bool{true, false, true}
 	thin := star(3)
 	thin.Connectivity = halo.Corners
 	around := [3]bool{true, true, true}
 	testdevices.Each(t, 5, func(t *testing.T, set *testdevices.Set) {
 		exchangeCases(t, set, []exchangeCase{
 			{"every direction", []int{7, 5, 4}, around, domain.Vec{3, 2, 2}, []halo.Spec{all}},
-			{"its own neighbour", []int{3, 4, 5}, around, domain.Vec{1, 1, 1}, []halo.Spec{all}},
+			{"its own neighbor", []int{3, 4, 5}, around, domain.Vec{1, 1, 1}, []halo.Spec{all}},
 			{"a ring of two", []int{5, 6, 4}, around, domain.Vec{1, 2, 1}, []halo.Spec{all}},
 			{"a ring of two stacks", []int{4, 3, 6}, [3]bool{false, false, true}, domain.Vec{1, 1, 2}, []halo.Spec{star(3)}},
 			{"rings of two that own one layer", []int{4, 2, 2}, around, domain.Vec{1, 2, 2}, []halo.Spec{thin}},
@@ -241,8 +239,8 @@ func TestPlan(t *testing.T) {
 		contiguous int
 	}{
 		{"alone", place(t, set, size, [3]bool{}, domain.Vec{1, 1, 1}), []halo.Spec{star(3)}, 0, 0, "", 0},
-		{"its own neighbour", place(t, set, size, [3]bool{false, true, false}, domain.Vec{1, 1, 1}), []halo.Spec{star(3)}, 1, 0, "", 0},
-		{"its own neighbour on every side", place(t, set, size, around, domain.Vec{1, 1, 1}), []halo.Spec{box}, 1, 0, "", 0},
+		{"its own neighbor", place(t, set, size, [3]bool{false, true, false}, domain.Vec{1, 1, 1}), []halo.Spec{star(3)}, 1, 0, "", 0},
+		{"its own neighbor on every side", place(t, set, size, around, domain.Vec{1, 1, 1}), []halo.Spec{box}, 1, 0, "", 0},
 		{"a ring of two", place(t, set, size, [3]bool{false, true, false}, domain.Vec{1, 2, 1}), []halo.Spec{star(3)}, 2, 4 * 8 * 12 * 8, "peer", 0},
 		{"a ring of two stacks", place(t, set, size, [3]bool{false, false, true}, domain.Vec{1, 1, 2}), []halo.Spec{star(3)}, 4, 4 * 8 * 6 * 8, "peer", 4},
 		{"planes and edges of pairs", place(t, set, size, [3]bool{true, true, false}, domain.Vec{1, 1, 4}), []halo.Spec{edges}, 10, 6 * (8*6 + 2*8 + 2*6) * 8, "peer", 0},
@@ -267,21 +265,21 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Messages of a pair are one, but for rows that are long enough to travel as they lie; what is
-// sent in return has the opposite direction.
+// The messages of a pair are joined, except for rows that are long enough to be sent without packing; the
+// return message has the opposite direction.
 func TestWhatIsJoined(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	box := star(2)
 	box.Connectivity = halo.Corners
 	for _, c := range []struct {
 		name     string
-		row      int // float64 in a row of a face
+		row      int // float64 values in a row of a face
 		path     p2p.Path
-		messages []string // of the lower rank to the other: directions, and a star where it travels as it lies
+		messages []string // from the lower rank: directions, and a star if it is not packed
 	}{
 		{"short rows join the corners", 8191, p2p.Peer, []string{"y+: y- y+ x-y- x+y- x-y+ x+y+"}},
 		{"long rows do not", 8192, p2p.Peer, []string{"y-: y-*", "y+: y+*", "x+y+: x-y- x+y- x-y+ x+y+"}},
-		{"but where nothing is packed", 8192, p2p.Direct, []string{"y+: y- y+ x-y- x+y- x-y+ x+y+"}},
+		{"except on paths without packing", 8192, p2p.Direct, []string{"y+: y- y+ x-y- x+y- x-y+ x+y+"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := place(t, set, []int{c.row, 8}, [3]bool{true, true, false}, domain.Vec{1, 2, 1})
@@ -321,7 +319,7 @@ func TestWhatIsJoined(t *testing.T) {
 	}
 }
 
-// Bad use gets an error that says what to change.
+// Misuse returns an error that says what to change.
 func TestRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	size, parts := []int{8, 8, 2}, domain.Vec{1, 1, 2}
@@ -337,7 +335,7 @@ func TestRefusals(t *testing.T) {
 	}
 	spec := func(change func(s *halo.Spec)) error { return errorOf(halo.NewField(p, changed(change))) }
 	g := openField(t, p, changed(func(s *halo.Spec) { s.Element = halo.Float32 }))
-	opaque := openField(t, p, changed(func(s *halo.Spec) { s.Element = halo.Bytes(8) }))
+	opaque := openField(t, p, changed(func(s *halo.Spec) { s.Element = domain.Bytes(8) }))
 	named := openField(t, p, changed(func(s *halo.Spec) { s.Name = "v" }))
 	other := openField(t, place(t, set, size, [3]bool{}, parts), good)
 	alone := openField(t, place(t, set, size, [3]bool{}, domain.Vec{1, 1, 1}), good)
@@ -352,39 +350,40 @@ func TestRefusals(t *testing.T) {
 		"a negative width":             {"width", spec(func(s *halo.Spec) { s.Width.Minus[0] = -1 })},
 		"no such element":              {"float64", spec(func(s *halo.Spec) { s.Element = "float16" })},
 		"negative components":          {"components", spec(func(s *halo.Spec) { s.Components = -1 })},
-		"no such connectivity":         {"connectivity 3", spec(func(s *halo.Spec) { s.Connectivity = 3 })},
+		"a stagger of one axis":        {"stagger: must have 3 entries, one per axis, or none, got 1", spec(func(s *halo.Spec) { s.Stagger = []bool{true} })},
+		"no such connectivity":         {"connectivity must be valid (got 3)", spec(func(s *halo.Spec) { s.Connectivity = 3 })},
 		"no such path":                 {"tunnel", errorOf(halo.NewPlan(p, set.Links, "tunnel", good))},
-		"no field":                     {"no field", errorOf(halo.NewPlan(p, set.Links, p2p.Auto))},
+		"no field":                     {"at least one field", errorOf(halo.NewPlan(p, set.Links, p2p.Auto))},
 		"a field of another element":   {"float32", errorOf(halo.NewExchanger(plan, set.Compiler, g))},
-		"a field of another placement": {"another placement", errorOf(halo.NewExchanger(plan, set.Compiler, other))},
-		"too few fields":               {"0 fields", errorOf(halo.NewExchanger(plan, set.Compiler))},
+		"a field of another placement": {"must have the placement", errorOf(halo.NewExchanger(plan, set.Compiler, other))},
+		"too few fields":               {"got 0", errorOf(halo.NewExchanger(plan, set.Compiler))},
 		"accumulate another element":   {"float32", errorOf(halo.NewAccumulator(plan, set.Compiler, g))},
-		"accumulate no numbers": {"no number", errorOf(halo.NewAccumulator(
+		"accumulate bytes": {`"8 bytes"`, errorOf(halo.NewAccumulator(
 			must(halo.NewPlan(p, set.Links, p2p.Auto, opaque.Spec))(t), set.Compiler, opaque))},
 		"no such operation":        {"sum, min, max or l2", errorOf(halo.NewReduction(f, set.Compiler, "mean"))},
-		"a sum of no numbers":      {`"8 bytes" is no number`, errorOf(halo.NewReduction(opaque, set.Compiler, halo.Sum))},
-		"a sum on too few streams": {"1 streams for 2", sum.Queue(at[:1])},
-		"a sum on other devices":   {"stream for subdomain 0 is one of device host 1", sum.Queue(swapped)},
-		"walls on no streams":      {"0 streams for 2 subdomains", walls.Set(nil)},
-		"walls on too many":        {"3 streams for 2 subdomains", walls.Set([]*streams.Stream{at[0], at[1], at[0]})},
-		"walls on a nil stream":    {"no stream for subdomain 1", walls.Set([]*streams.Stream{at[0], nil})},
-		"walls on other devices":   {"stream for subdomain 0 is one ", walls.Set(swapped)},
-		"copy another element":     {"another Spec or placement", halo.CopyTo(g, f)},
-		"copy fewer subdomains":    {"another Spec or placement", halo.CopyTo(alone, f)},
-		"copy an equal placement":  {"another Spec or placement", halo.CopyTo(other, f)},
+		"a sum of no numbers":      {`complex128, got "8 bytes"`, errorOf(halo.NewReduction(opaque, set.Compiler, halo.Sum))},
+		"a sum on too few streams": {"one stream per subdomain (2), got 1", sum.Queue(at[:1])},
+		"a sum on other devices":   {"stream for subdomain 0 is on device host 1", sum.Queue(swapped)},
+		"walls on no streams":      {"one stream per subdomain (2), got 0", walls.Set(nil)},
+		"walls on too many":        {"one stream per subdomain (2), got 3", walls.Set([]*streams.Stream{at[0], at[1], at[0]})},
+		"walls on a nil stream":    {"stream for subdomain 1 is nil", walls.Set([]*streams.Stream{at[0], nil})},
+		"walls on other devices":   {"stream for subdomain 0 is on ", walls.Set(swapped)},
+		"copy another element":     {"decompositions and devices must be equal", halo.CopyTo(g, f)},
+		"copy fewer subdomains":    {"decompositions and devices must be equal", halo.CopyTo(alone, f)},
+		"copy an equal placement":  {"", halo.CopyTo(other, f)},
 		"copy another name":        {"", halo.CopyTo(named, f)},
-		"write too few values":     {"3 elements", halo.Write(f, all, make([]float64, 3))},
-		"write another size":       {"4 bytes", halo.Write(f, all, make([]float32, all.Points()))},
+		"write too few values":     {"got 3", halo.Write(f, all, make([]float64, 3))},
+		"write another size":       {"got 4", halo.Write(f, all, make([]float32, all.Points()))},
 		"write outside":            {"[1,9)", halo.Write(f, all.Shift(domain.Vec{1, 0, 0}), make([]float64, all.Points()))},
-		"read too few values":      {"3 elements", halo.Read(make([]int64, 3), f, all)},
-		"read another size":        {"4 bytes", halo.Read(make([]float32, all.Points()), f, all)},
+		"read too few values":      {"got 3", halo.Read(make([]int64, 3), f, all)},
+		"read another size":        {"got 4", halo.Read(make([]float32, all.Points()), f, all)},
 		"no such component":        {"component 1", errorOf(f.Component(1))},
-		"measure no devices":       {"no devices", errorOf(halo.Measure(t.Context(), nil, set.Links, set.Compiler, ""))},
-		"a model of no devices": {"no devices",
+		"measure no devices":       {"needs devices", errorOf(halo.Measure(t.Context(), nil, set.Links, set.Compiler, ""))},
+		"a model of no devices": {"needs devices",
 			errorOf(halo.LinkModel(t.Context(), nil, set.Links, set.Compiler, "", t.TempDir()))},
 		"Wait before Start":          {"call Start", x.Wait(at)},
-		"too few streams":            {"1 streams for 2", x.Start(at[:1])},
-		"a stream of another device": {"stream for subdomain 0 is one of device host 1", x.Start(swapped)},
+		"too few streams":            {"one stream per subdomain (2), got 1", x.Start(at[:1])},
+		"a stream of another device": {"stream for subdomain 0 is on device host 1", x.Start(swapped)},
 		"Start":                      {"", x.Start(at)},
 		"Start twice":                {"call Wait", x.Start(at)},
 		"Wait":                       {"", x.Wait(at)},
@@ -400,7 +399,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // An exchange allocates nothing and starts no goroutine.
-func TestAnExchangeMakesNothing(t *testing.T) {
+func TestExchangeAllocatesNothing(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{8, 8, 8}, [3]bool{true, true, true}, domain.Vec{1, 2, 1})
 	a, b := star(3), star(3)
@@ -419,14 +418,14 @@ func TestAnExchangeMakesNothing(t *testing.T) {
 			before := runtime.NumGoroutine()
 			n := testing.AllocsPerRun(20, func() {
 				done(t, nil, x.Exchange(at))
-				for _, s := range at { // or the queues fill up
+				for _, s := range at { // so that the queues do not fill up
 					done(t, nil, s.Sync(testLimit))
 				}
 			})
 			if n > 0 {
-				t.Errorf("%v allocations an exchange", n)
+				t.Errorf("%v allocations per exchange", n)
 			}
-			// At its first Start an exchanger makes two streams a subdomain.
+			// The first Start makes two streams per subdomain.
 			if after := runtime.NumGoroutine(); after > before+2*len(at) {
 				t.Errorf("%d goroutines before, %d after", before, after)
 			}

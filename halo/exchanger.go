@@ -19,40 +19,42 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Exchanger holds the buffers and launches that carry out a plan for fields. NewExchanger makes
-// all of them, and those of Start are made at its first call; after that an exchange allocates nothing.
+// Exchanger holds the buffers and launches that execute a plan for some fields. NewExchanger makes them, and
+// the first call of Start makes the streams and events that it needs. After that, an exchange allocates
+// nothing.
 //
-// One thread may drive it with Start and Wait, for all devices; calls of other threads meanwhile return an error, Close
-// too. Or several threads drive its Transfers, each its own, and it is closed after all of them.
+// Either one thread drives it with Start and Wait, for all devices; calls from other threads in between,
+// including Close, return an error. Or several threads drive its Transfers, one thread each; close it after
+// all of them.
 type Exchanger struct {
 	resources streams.Resources
 	plan      *Plan
 	fields    []*Field
-	adds      bool // messages are added where they arrive, see Accumulator
+	adds      bool // the receiver adds the messages, see Accumulator
 	copiers   map[*streams.Device]*pack.BoxCopier
-	packers   map[*streams.Device]*packing.Packer // where fields have types with gaps
+	packers   map[*streams.Device]*packing.Packer // for fields of types with gaps
 	transfers []*Transfer                         // by message
 	direct    []*pack.DirectExchange              // by rank; nil unless one kernel per GPU does the exchange
 	channels  []*channel                          // by rank, made at the first Start
-	remote    *remote                             // nil where this process has all subdomains
-	guard     guard.Guard                         // held alone from Start to Wait, as the fields are
-	started   atomic.Bool                         // Start has returned, and Wait has not been called
-	failed    atomic.Pointer[error]               // of an exchange that was queued in part; nothing is queued after it
+	remote    *remote                             // nil if this process has all subdomains
+	guard     guard.Guard                         // held exclusively from Start to Wait, like the fields
+	started   atomic.Bool                         // true between Start and Wait
+	failed    atomic.Pointer[error]               // error of a partly queued exchange; nothing is queued after it
 }
 
-// manyWorkers is a number of threads at which no thread spins, since none has a core.
+// manyWorkers is a number of threads so large that waiting threads do not spin.
 const manyWorkers = 1 << 10
 
-// remote is what an exchanger needs for messages to and from other processes.
+// remote holds what an exchanger needs for messages to and from other processes.
 type remote struct {
 	processes *mpi.Processes
-	waits     *streams.WorkerGroup // for waits of one thread that drives all
-	first     int                  // of its tags
-	next      map[[2]int]int       // by sending and receiving process: how many messages were made ready
+	waits     *streams.WorkerGroup // for waits of the thread that drives all devices
+	first     int                  // first MPI tag
+	next      map[[2]int]int       // by sending and receiving process: number of prepared messages
 }
 
-// tag returns that of the next message between two processes. Both go through the messages
-// between them in the order of the plan.
+// tag returns the tag of the next message between two processes. Both process their messages in the order of
+// the plan.
 func (r *remote) tag(from, to int) int {
 	ends := [2]int{from, to}
 	tag := r.first + r.next[ends]
@@ -65,14 +67,14 @@ var (
 	errNoCompiler  = errors.New("halo: the compiler is nil: see kernels.NewCompiler")
 )
 
-// NewExchanger prepares the exchange of the fields, one for each Spec of the plan
-// and in that order. Close frees what it holds. Where several processes share the grid, all
-// call it, in the same order as for other plans, and where one fails, all return an error.
+// NewExchanger prepares the exchange of the fields, one for each Spec of the plan and in that order. If
+// several processes share the grid, all of them call it, in the same order as for other plans; if one fails,
+// all return an error. Close frees the buffers.
 func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (*Exchanger, error) {
 	return newExchanger(plan, c, fields, false)
 }
 
-// newExchanger is NewExchanger, or NewAccumulator, for which the plan is that of the exchange.
+// newExchanger implements NewExchanger, and NewAccumulator with the plan of the forward exchange.
 func newExchanger(plan *Plan, c *kernels.Compiler, fields []*Field, adds bool) (e *Exchanger, err error) {
 	err = plan.fits(fields)
 	for _, f := range fields {
@@ -83,7 +85,7 @@ func newExchanger(plan *Plan, c *kernels.Compiler, fields []*Field, adds bool) (
 			}
 		}
 		if err == nil && adds && f.Spec.IsTyped() {
-			err = fmt.Errorf("halo: field %q: values of type %v are not numbers to be added", f.Spec.Name, f.Spec.Type)
+			err = fmt.Errorf("halo: field %q: elements to add must be numbers, got type %v", f.Spec.Name, f.Spec.Type)
 		}
 	}
 	if err == nil && c == nil {
@@ -124,8 +126,8 @@ func (p *Plan) reversed() *Plan {
 	return &reversed
 }
 
-// joinProcesses prepares the exchange with other processes, if there are any, and has them
-// compare their plans. All processes call it.
+// joinProcesses prepares the exchange with other processes, if there are any, and compares their plans. All
+// processes call it.
 func (e *Exchanger) joinProcesses() error {
 	p := e.plan.Placement
 	if p.Processes.IsAlone() || p.isDry() {
@@ -138,13 +140,13 @@ func (e *Exchanger) joinProcesses() error {
 	if err != nil {
 		return p.Processes.Fail(err)
 	}
-	// A thread of the processes waits half as long, and then knows more.
+	// The MPI thread waits half as long and has the better error message.
 	waits := streams.NewWorkerGroup(manyWorkers, 2*p.Processes.Limit())
 	e.remote = &remote{processes: p.Processes, waits: waits, first: first, next: map[[2]int]int{}}
 	return nil
 }
 
-// makeReady prepares everything that an exchange needs but its channels.
+// makeReady prepares everything that an exchange needs except its channels.
 func (e *Exchanger) makeReady(c *kernels.Compiler) (err error) {
 	e.copiers, e.packers = map[*streams.Device]*pack.BoxCopier{}, map[*streams.Device]*packing.Packer{}
 	for _, d := range e.plan.Placement.Devices {
@@ -175,14 +177,14 @@ func (e *Exchanger) makeReady(c *kernels.Compiler) (err error) {
 	return nil
 }
 
-// newTransfer prepares a message. A contiguous one is copied as it is: from field to field or, where it
-// is added, into a buffer with the layout of the ghosts. Any other is packed, copied from buffer to
-// buffer, and unpacked or added. Over a path that stores, one kernel stores into the ghosts, or into the
-// receiver's buffer what is added or has gaps.
+// newTransfer prepares a message. A contiguous message is copied directly from field to field, or, if it is
+// added, into a buffer with the layout of the ghosts. Any other message is packed, copied from buffer to
+// buffer, and unpacked or added. On a path with stores, one kernel stores into the ghosts, or into a buffer
+// of the receiver if the message is added or has gaps.
 func (e *Exchanger) newTransfer(m Message) (*Transfer, error) {
 	p := e.plan.Placement
 	if !p.IsLocal(m.From) && !p.IsLocal(m.To) {
-		elsewhere := fmt.Errorf("halo: the message from subdomain %d to %d is between other processes", m.From, m.To)
+		elsewhere := fmt.Errorf("halo: the message from subdomain %d to %d belongs to other processes", m.From, m.To)
 		return &Transfer{usable: func() error { return elsewhere }}, nil
 	}
 	t := &Transfer{
@@ -213,7 +215,7 @@ func (e *Exchanger) newTransfer(m Message) (*Transfer, error) {
 	return t, errors.Join(e.ready(&t.out), e.ready(&t.in))
 }
 
-// addRemote adds the end of a message that this process has, where it has one.
+// addRemote adds the local end of a message between processes, if there is one.
 func (e *Exchanger) addRemote(t *Transfer, m Message) error {
 	p := e.plan.Placement
 	sends, rank := p.IsLocal(m.From), m.To
@@ -254,8 +256,8 @@ func (e *Exchanger) addRemote(t *Transfer, m Message) error {
 	return nil
 }
 
-// addStored has the sender store into the ghosts, and what is added or has gaps into a buffer of the
-// receiver.
+// addStored makes the sender store into the ghosts, or into a buffer of the receiver if the message is added
+// or has gaps.
 func (e *Exchanger) addStored(t *Transfer, m Message) (err error) {
 	var in *streams.Memory
 	boxes, typed := e.byLayout(m)
@@ -275,7 +277,7 @@ func (e *Exchanger) addStored(t *Transfer, m Message) (err error) {
 	return errors.Join(e.addTypedPacking(t, m, typed, in), e.addTypedUnpacking(t, m, typed, in))
 }
 
-// addContiguous has the message copied as it is, with the padding and the ghosts between its rows.
+// addContiguous makes the transfer a direct copy, including padding and ghosts between its rows.
 func (e *Exchanger) addContiguous(t *Transfer, m Message) error {
 	part := m.Parts[0]
 	src, dst := e.arrays(m, part)
@@ -308,7 +310,7 @@ func (e *Exchanger) addPacked(t *Transfer, m Message) error {
 	return errors.Join(e.addPacking(t, m, out), e.addUnpacking(t, m, in), e.addRoute(t, m, in.All(), out.All()))
 }
 
-// addPacking has the sender pack a message into a buffer.
+// addPacking makes the sender pack a message into a buffer.
 func (e *Exchanger) addPacking(t *Transfer, m Message, out *streams.Memory) error {
 	if e.adds {
 		t.out.name = "pack ghosts"
@@ -321,7 +323,7 @@ func (e *Exchanger) addPacking(t *Transfer, m Message, out *streams.Memory) erro
 	return e.addTypedPacking(t, m, typed, out)
 }
 
-// addUnpacking has the receiver unpack a message from a buffer, or add its parts.
+// addUnpacking makes the receiver unpack a message from a buffer, or add its parts.
 func (e *Exchanger) addUnpacking(t *Transfer, m Message, in *streams.Memory) error {
 	if e.adds {
 		return e.addSums(t, m, func(p Part) pack.Place {
@@ -336,8 +338,8 @@ func (e *Exchanger) addUnpacking(t *Transfer, m Message, in *streams.Memory) err
 	return e.addTypedUnpacking(t, m, typed, in)
 }
 
-// addSums has the receiver add the parts of a message, each from its place. Parts that overlap,
-// as a face and an edge do, are added by separate launches, one after another.
+// addSums makes the receiver add the parts of a message, each from its place. Overlapping parts, such as a
+// face and an edge, are added by separate launches, one after another.
 func (e *Exchanger) addSums(t *Transfer, m Message, place func(p Part) pack.Place) error {
 	for first, i := 0, 1; i <= len(m.Parts); i++ {
 		if i < len(m.Parts) && !slices.ContainsFunc(m.Parts[first:i], m.Parts[i].overlaps) {
@@ -349,7 +351,7 @@ func (e *Exchanger) addSums(t *Transfer, m Message, place func(p Part) pack.Plac
 			all = append(all, pack.Add{
 				Copy: pack.Copy{Dst: pack.In(dst, p.Ghost), Src: place(p), Size: p.Send.Size(),
 					ElementSize: dst.Layout.ElementSize},
-				Number: kernels.Number(e.fields[p.Field].Spec.Element),
+				Number: e.fields[p.Field].Spec.Element,
 			})
 		}
 		k, err := e.copiers[e.plan.Placement.Devices[m.To]].Adds("add ghosts", all...)
@@ -368,7 +370,7 @@ func (p Part) overlaps(q Part) bool {
 	return p.Field == q.Field && p.Component == q.Component && !p.Ghost.Intersect(q.Ghost).Empty()
 }
 
-// addRoute gives the transfer its route from device to device.
+// addRoute sets the route of a transfer from device to device.
 func (e *Exchanger) addRoute(t *Transfer, m Message, dst, src streams.Span) error {
 	r, err := p2p.NewRoute(m.Path, dst, src)
 	if err != nil {
@@ -379,8 +381,8 @@ func (e *Exchanger) addRoute(t *Transfer, m Message, dst, src streams.Span) erro
 	return nil
 }
 
-// alike reports whether a contiguous message has the same layout at both ends. This can fail only for
-// arrays of the caller: their layouts may differ, and what is between their rows must not be overwritten.
+// alike reports whether a contiguous message has the same layout at both ends. The layouts can only differ
+// for arrays of the caller; then the bytes between the rows must not be overwritten.
 func (e *Exchanger) alike(m Message) bool {
 	src, dst := e.arrays(m, m.Parts[0])
 	from, to := src.Span(m.Parts[0].Send), dst.Span(m.Parts[0].Ghost)
@@ -388,13 +390,13 @@ func (e *Exchanger) alike(m Message) bool {
 	return whole && from.Length == to.Length && src.Layout.Pitch == dst.Layout.Pitch
 }
 
-// arrays returns the arrays that a part is sent from and arrives in.
+// arrays returns the arrays that a part is sent from and received into.
 func (e *Exchanger) arrays(m Message, p Part) (src, dst kernels.Array) {
 	f := e.fields[p.Field]
 	return f.Array(m.From, p.Component), f.Array(m.To, p.Component)
 }
 
-// buffer allocates on the device of a rank.
+// buffer allocates memory on the device of a rank.
 func (e *Exchanger) buffer(rank int, bytes int64) (*streams.Memory, error) {
 	b, err := e.plan.Placement.Devices[rank].Alloc(bytes)
 	if err == nil {
@@ -403,7 +405,7 @@ func (e *Exchanger) buffer(rank int, bytes int64) (*streams.Memory, error) {
 	return b, err
 }
 
-// ready prepares the launches of an end: one of all copies, then the separate ones.
+// ready prepares the launches of an end: one launch for all copies, then the separate ones.
 func (e *Exchanger) ready(at *end) error {
 	at.queue = slices.Clone(at.separate)
 	if len(at.copies) == 0 {
@@ -418,8 +420,8 @@ func (e *Exchanger) ready(at *end) error {
 	return nil
 }
 
-// byLayout divides the parts of a message into those that are copied as boxes, and, field by field,
-// those of types with gaps, which are consecutive in the message.
+// byLayout divides the parts of a message into those that are copied as boxes and, field by field, those of
+// types with gaps, which are consecutive in the message.
 func (e *Exchanger) byLayout(m Message) (boxes []Part, typed [][]Part) {
 	for _, p := range m.Parts {
 		last := len(typed) - 1
@@ -435,7 +437,8 @@ func (e *Exchanger) byLayout(m Message) (boxes []Part, typed [][]Part) {
 	return boxes, typed
 }
 
-// addTypedPacking has the sender pack parts with gaps, field by field, by the fastest engine for the layout.
+// addTypedPacking makes the sender pack parts with gaps, field by field, by the fastest engine for the
+// layout.
 func (e *Exchanger) addTypedPacking(t *Transfer, m Message, typed [][]Part, out *streams.Memory) error {
 	for _, parts := range typed {
 		layout, place, err := e.typedLayout(m.From, parts, func(p Part) domain.Box { return p.Send })
@@ -453,7 +456,7 @@ func (e *Exchanger) addTypedPacking(t *Transfer, m Message, typed [][]Part, out 
 	return nil
 }
 
-// addTypedUnpacking has the receiver unpack them.
+// addTypedUnpacking makes the receiver unpack parts with gaps.
 func (e *Exchanger) addTypedUnpacking(t *Transfer, m Message, typed [][]Part, in *streams.Memory) error {
 	for _, parts := range typed {
 		layout, place, err := e.typedLayout(m.To, parts, func(p Part) domain.Box { return p.Ghost })
@@ -497,7 +500,7 @@ func (e *Exchanger) typedLayout(
 	return m, packing.Place{Data: whole}, err
 }
 
-// boxType returns the type of the values in a box of an array: displacement 0 is the first point.
+// boxType returns the type of the values in a box of an array, with displacement 0 at the first point.
 func (s Spec) boxType(l domain.Layout, box domain.Box) (t *datatype.Type, err error) {
 	t = s.Type
 	extent, _ := s.valueBytes()
@@ -514,7 +517,7 @@ func (s Spec) boxType(l domain.Layout, box domain.Box) (t *datatype.Type, err er
 	return t, nil
 }
 
-// spanOf returns the span of parts that are packed one after another in a message.
+// spanOf returns the span of consecutive parts in a message.
 func spanOf(parts []Part, message *streams.Memory) streams.Span {
 	bytes := int64(0)
 	for _, p := range parts {
@@ -523,12 +526,11 @@ func spanOf(parts []Part, message *streams.Memory) streams.Span {
 	return message.Span(parts[0].Offset, bytes)
 }
 
-// directLimit is how long a GPU waits for a neighbour to take part in an exchange, unless SetLimit changes it.
+// directLimit is the default limit of a GPU's wait for a neighbor in an exchange, see SetLimit.
 const directLimit = 2 * time.Minute
 
-// makeDirect prepares one kernel per GPU that does a whole exchange, where that is possible: every
-// message takes path direct and every subdomain has its own GPU. Such an exchange needs one launch per
-// GPU and no event between them.
+// makeDirect prepares one kernel per GPU that does a whole exchange, if every message takes path direct and
+// every subdomain has its own GPU. Such an exchange needs one launch per GPU and no events.
 func (e *Exchanger) makeDirect(c *kernels.Compiler) error {
 	p := e.plan.Placement
 	if len(e.plan.Messages) == 0 || !p.Processes.IsAlone() || !haveOwnGPUs(p.Devices) || e.plan.hasGaps() {
@@ -547,8 +549,8 @@ func (e *Exchanger) makeDirect(c *kernels.Compiler) error {
 			ranks[m.From].Stores = append(ranks[m.From].Stores, pack.Store(dst, part.Ghost, src, part.Send))
 		}
 		for _, pair := range [][2]int{{m.From, m.To}, {m.To, m.From}} {
-			if r := &ranks[pair[0]]; m.From != m.To && !slices.Contains(r.Neighbours, pair[1]) {
-				r.Neighbours = append(r.Neighbours, pair[1])
+			if r := &ranks[pair[0]]; m.From != m.To && !slices.Contains(r.Neighbors, pair[1]) {
+				r.Neighbors = append(r.Neighbors, pair[1])
 			}
 		}
 	}
@@ -563,21 +565,21 @@ func (e *Exchanger) makeDirect(c *kernels.Compiler) error {
 	return nil
 }
 
-// Transfer returns the work of one message of the plan, by its index. If the plan has no such
-// message, Send and Receive of the result return an error.
+// Transfer returns the transfer of one message of the plan, by its index. If the index is out of range, Send
+// and Receive of the result return an error.
 func (e *Exchanger) Transfer(message int) *Transfer {
 	if e == nil {
 		return &Transfer{usable: func() error { return errNoExchanger }}
 	}
 	if message < 0 || message >= len(e.transfers) {
-		err := fmt.Errorf("halo: message %d of a plan of %d", message, len(e.transfers))
+		err := fmt.Errorf("halo: the message index must be less than %d, got %d", len(e.transfers), message)
 		return &Transfer{usable: func() error { return err }}
 	}
 	return e.transfers[message]
 }
 
-// usable returns an error if the exchanger is nil, it or one of its fields is closed, or an exchange
-// has failed.
+// usable returns an error if the exchanger is nil, the exchanger or one of its fields is closed, or an
+// exchange has failed.
 func (e *Exchanger) usable() error {
 	if e == nil {
 		return errNoExchanger
@@ -599,8 +601,7 @@ func (e *Exchanger) usable() error {
 	return nil
 }
 
-// Err returns an error if a GPU reached its limit while it waited for another in an exchange
-// that was queued before.
+// Err returns an error if a GPU reached its limit while waiting for another GPU in a queued exchange.
 func (e *Exchanger) Err() error {
 	if e == nil {
 		return errNoExchanger
@@ -613,9 +614,8 @@ func (e *Exchanger) Err() error {
 	return nil
 }
 
-// Close frees what the exchanger holds. Nothing queued may still use it. It is an error, and the
-// exchanger stays open, between a Start and its Wait, unless the exchange has failed. Closing twice is
-// not an error, nor is closing nil.
+// Close frees the buffers. No queued work may still use them. Between Start and Wait it returns an error and
+// the exchanger stays open, unless the exchange has failed. Close does nothing for a nil or closed exchanger.
 func (e *Exchanger) Close() error {
 	if e == nil {
 		return nil
@@ -627,12 +627,12 @@ func (e *Exchanger) Close() error {
 	case errors.Is(err, guard.ErrClosed):
 		return nil
 	case err != nil:
-		return fmt.Errorf("halo: an exchange is under way: %w: call Wait before Close", err)
+		return fmt.Errorf("halo: an exchange is in progress: %w: call Wait before Close", err)
 	}
 	return e.resources.Close()
 }
 
-// hold keeps the exchanger and its fields to one exchange, until release.
+// hold reserves the exchanger and its fields for one exchange, until release.
 func (e *Exchanger) hold() error {
 	if e == nil {
 		return errNoExchanger
@@ -641,7 +641,7 @@ func (e *Exchanger) hold() error {
 	case errors.Is(err, guard.ErrClosed):
 		return e.usable()
 	case err != nil:
-		return fmt.Errorf("halo: an exchange is under way: %w: call Wait before the next Start", err)
+		return fmt.Errorf("halo: an exchange is in progress: %w: call Wait before the next Start", err)
 	}
 	for i, f := range e.fields {
 		if err := f.hold(guard.Alone); err != nil {
@@ -652,10 +652,10 @@ func (e *Exchanger) hold() error {
 	return nil
 }
 
-// release ends what hold began.
+// release undoes hold.
 func (e *Exchanger) release() { e.releaseFirst(len(e.fields)) }
 
-// releaseFirst releases the first fields and the exchanger.
+// releaseFirst releases the exchanger and the first fields.
 func (e *Exchanger) releaseFirst(fields int) {
 	for _, f := range e.fields[:fields] {
 		f.release(guard.Alone)

@@ -1,16 +1,16 @@
 package halo
 
-// PartsAmong is how a session cuts a grid over hosts with so many devices each.
+// PartsAmong is the decomposition of a grid by a session over hosts with the given numbers of devices.
 var PartsAmong = partsAmong
 
-// ShareOf is which devices a process takes.
+// ShareOf returns the devices that a process takes.
 var ShareOf = Devices.part
 
-// FirstPair is between which processes messages are measured.
+// FirstPair returns the processes between which messages are measured.
 var FirstPair = firstPair
 
-// PlanOf returns the plan that an exchanger carries out.
+// PlanOf returns the plan of an exchanger.
 func PlanOf(e *Exchanger) *Plan { return e.plan }
 
-// LeaveOpen makes a session one whose number of devices was not asked for.
+// LeaveOpen makes a session behave as if no number of devices was requested.
 func LeaveOpen(s *Session) { s.asked.Count = 0 }

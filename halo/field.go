@@ -18,26 +18,26 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Field is a Spec with memory: for each subdomain a block on its device, with
-// ghosts of Spec.Width layers.
+// Field is a Spec with memory: for each subdomain a block on its device, with Spec.Width layers of ghosts.
 //
-// Its methods, and the functions that fill, read and copy fields, may be called from any goroutine. A second exchange
-// or run of a field is an error while one is under way, and so is Close during a call that uses the field. Whoever
-// reads and writes values at once orders that.
+// Its methods, and the functions that fill, read and copy fields, may be called from any goroutine. It is an
+// error to start a second exchange or run of a field while one is in progress, or to close it during a call
+// that uses it. The caller orders concurrent reads and writes of values.
 type Field struct {
 	resources streams.Resources
-	Spec      Spec
-	Placement *Placement
-	Cut       *domain.Decomposition // of the field's own points: that of the placement, staggered
-	// by rank; of a struct-of-arrays field those of the first component; without memory where another process owns it
+	Spec      Spec                  // the field's description, with Width raised to Widths
+	Placement *Placement            // devices of the subdomains
+	Cut       *domain.Decomposition // decomposition of the field's points: the placement's, staggered
+	// Parts has one array per rank (of a struct-of-arrays field that of the first component); arrays of
+	// subdomains of other processes have no memory.
 	Parts  []kernels.Array
-	stages *stages // those of the layout
-	whole  *Field  // whose component it is, if any
+	stages *stages // shared by fields of the same layout
+	whole  *Field  // the field that this one is a component of, if any
 	guard  guard.Guard
 }
 
-// NewField allocates a field. Its content is undefined; see Fill. Close frees it. Where a device, or the
-// host, has too little memory for it, the error is streams.ErrOutOfMemory, and nothing is allocated.
+// NewField allocates a field. Its content is undefined; see Fill. If a device or the host has too little
+// memory, the error is streams.ErrOutOfMemory and nothing is allocated. Close frees the memory.
 func NewField(p *Placement, s Spec) (*Field, error) {
 	all, err := NewFields(p, s, 1)
 	if err != nil {
@@ -46,16 +46,15 @@ func NewField(p *Placement, s Spec) (*Field, error) {
 	return all[0], nil
 }
 
-// NewFields allocates n fields of one Spec, as NewField does, all or none: as for the time levels of a
-// variable. What they bring to and from the host goes through the same pinned memory, one field after the
-// other.
+// NewFields allocates n fields of one Spec, such as the time levels of a variable, or none if one fails; see
+// NewField. Their transfers to and from the host share the same pinned memory, one field at a time.
 func NewFields(p *Placement, s Spec, n int) (all []*Field, err error) {
 	if err := Fit(p, n, s); err != nil {
 		return nil, err
 	}
 	shared := newStages(len(p.Subdomains))
 	for range n {
-		f, err := newField(p, s.filled(), shared)
+		f, err := newField(p, s.filled(), shared, nil)
 		if err != nil {
 			for _, f := range all {
 				err = errors.Join(err, f.Close())
@@ -67,15 +66,19 @@ func NewFields(p *Placement, s Spec, n int) (all []*Field, err error) {
 	return all, nil
 }
 
-// newField allocates a field of a Spec that was checked.
-func newField(p *Placement, s Spec, shared *stages) (*Field, error) {
+// newField allocates a field of a checked Spec, with the layouts of another field unless that is nil.
+func newField(p *Placement, s Spec, shared *stages, like *Field) (*Field, error) {
 	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), stages: shared.share()}
-	count, bytes := s.Arrays()
+	count, _ := s.Arrays()
 	for _, sub := range f.Cut.Subdomains {
-		l, err := domain.NewLayout(sub.Box, s.Width, bytes)
+		l, err := s.layout(sub.Box)
 		if err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
+		if like != nil {
+			l = like.Parts[sub.Rank].Layout
+		}
+		shared.largest = max(shared.largest, l.Bytes())
 		if !p.IsLocal(sub.Rank) {
 			f.Parts = append(f.Parts, kernels.Array{Layout: l})
 			continue
@@ -90,12 +93,11 @@ func newField(p *Placement, s Spec, shared *stages) (*Field, error) {
 	return f, nil
 }
 
-// WrapField returns a field over arrays that the caller has, one per subdomain, by
-// rank: memory of its device, see streams.Device.WrapMemory, with a layout of the
-// subdomain's points and the Spec's ghosts, see domain.NewStridedLayout. Several
-// components of a point must lie together; those that are arrays of their own are
-// fields of their own, which one plan exchanges together. Exchanges write the ghosts and
-// nothing between them. Close leaves the caller's memory as it is.
+// WrapField returns a field over arrays of the caller, one per subdomain, by rank. An array is memory of the
+// subdomain's device (see streams.Device.WrapMemory) with a layout of the subdomain's points and the Spec's
+// ghosts (see domain.NewStridedLayout). Several components of a point must be contiguous; wrap components in
+// separate arrays as separate fields and exchange them together by one plan. Exchanges write only the ghosts,
+// not the bytes between them. Close does not free the caller's memory.
 func WrapField(p *Placement, s Spec, arrays ...kernels.Array) (*Field, error) {
 	if err := p.usable(); err != nil {
 		return nil, err
@@ -106,14 +108,17 @@ func WrapField(p *Placement, s Spec, arrays ...kernels.Array) (*Field, error) {
 	}
 	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), Parts: slices.Clone(arrays),
 		stages: newStages(len(p.Subdomains)).share()}
+	if s.IsConstant() {
+		return nil, fmt.Errorf("halo: field %q: arrays of the caller must not be constant along an axis", s.Name)
+	}
 	if count, _ := s.Arrays(); count != 1 {
 		return nil, fmt.Errorf(
 			"halo: field %q: %d components as a struct of arrays cannot be wrapped together: wrap a field for each",
 			s.Name, count)
 	}
 	if len(arrays) != len(f.Cut.Subdomains) {
-		return nil, fmt.Errorf("halo: field %q: %d arrays for %d subdomains", s.Name, len(arrays),
-			len(f.Cut.Subdomains))
+		return nil, fmt.Errorf("halo: field %q: must have one array per subdomain, got %d for %d subdomains", s.Name,
+			len(arrays), len(f.Cut.Subdomains))
 	}
 	for rank, a := range arrays {
 		if !p.IsLocal(rank) {
@@ -126,30 +131,28 @@ func WrapField(p *Placement, s Spec, arrays ...kernels.Array) (*Field, error) {
 	return f, nil
 }
 
-// checkArray returns an error unless a caller's array is one for the subdomain of a
-// rank.
+// checkArray returns an error unless a caller's array fits the subdomain of a rank.
 func (f *Field) checkArray(rank int, a kernels.Array) error {
 	sub, device := f.Cut.Subdomains[rank], f.Placement.Devices[rank]
 	_, bytes := f.Spec.Arrays()
 	scalar := f.Spec.alignment()
 	switch l := a.Layout; {
 	case a.Data.Memory == nil || a.Data.Memory.Device() != device:
-		return fmt.Errorf("must be memory of device %v", device)
+		return fmt.Errorf("must be in memory of device %v", device)
 	case l.Owned != sub.Box || l.Width != f.Spec.Width || l.ElementSize != bytes:
-		return fmt.Errorf("holds %v with ghosts %v of %d bytes, not %v with %v of %d", l.Owned, l.Width, l.ElementSize,
-			sub.Box, f.Spec.Width, bytes)
+		return fmt.Errorf("must have points %v, ghosts %v and %d-byte elements, got %v, %v and %d", sub.Box,
+			f.Spec.Width, bytes, l.Owned, l.Width, l.ElementSize)
 	case !l.Fits(a.Data.Length):
-		return fmt.Errorf("has %d bytes, its layout %d", a.Data.Length, l.Bytes())
+		return fmt.Errorf("must have the %d bytes of its layout, got %d", l.Bytes(), a.Data.Length)
 	case a.Data.Offset < 0 || a.Data.Offset > a.Data.Memory.Size()-a.Data.Length:
-		return fmt.Errorf("lies outside of its memory: %v", a.Data)
+		return fmt.Errorf("must be inside its memory, got %v", a.Data)
 	case a.Data.Address()%uint64(scalar) != 0:
-		return fmt.Errorf("begins at address %#x, which is no multiple of the %d bytes of a number", a.Data.Address(),
-			scalar)
+		return fmt.Errorf("must begin at a multiple of %d bytes, got address %#x", scalar, a.Data.Address())
 	}
 	return nil
 }
 
-// Usable returns an error if there is no field or it is closed.
+// Usable returns an error if the field is nil or closed.
 func (f *Field) Usable() error {
 	switch {
 	case f == nil:
@@ -162,8 +165,8 @@ func (f *Field) Usable() error {
 	return nil
 }
 
-// Hold keeps the field open until release is called, as a run and an exchange do: alone, so that other holds, runs and
-// exchanges of the field are errors meanwhile, or shared with holds that are not alone.
+// Hold keeps the field open until release is called. Runs and exchanges hold it alone: then other holds, runs
+// and exchanges of the field return an error. Shared holds only exclude those.
 func (f *Field) Hold(alone bool) (release func(), err error) {
 	h := guard.Share
 	if alone {
@@ -178,8 +181,8 @@ func (f *Field) Hold(alone bool) (release func(), err error) {
 	return func() { f.release(h) }, nil
 }
 
-// hold begins a use of the field, which release ends. Components of a field may be used alone at once, but not beside
-// all of it.
+// hold begins a use of the field, which release ends. Components of a field may be held at the same time, but
+// not together with the whole field.
 func (f *Field) hold(h guard.Hold) error {
 	if f.whole != nil {
 		if err := f.whole.hold(min(h, guard.Share)); err != nil {
@@ -194,7 +197,7 @@ func (f *Field) hold(h guard.Hold) error {
 		f.whole.release(min(h, guard.Share))
 	}
 	if errors.Is(err, guard.ErrBusy) {
-		return fmt.Errorf("halo: field %q: %w: another exchange or a run has begun and not ended", f.Spec.Name, err)
+		return fmt.Errorf("halo: field %q: %w: another exchange or run is in progress", f.Spec.Name, err)
 	}
 	return f.Usable()
 }
@@ -206,7 +209,8 @@ func (f *Field) release(h guard.Hold) {
 	}
 }
 
-// KeepOpen keeps the field and its devices open until release is called. Exchanges, runs and holds of it go on.
+// KeepOpen keeps the field and its devices open until release is called. It does not exclude exchanges, runs
+// or holds.
 func (f *Field) KeepOpen() (release func(), err error) {
 	if err := f.Usable(); err != nil {
 		return nil, err
@@ -221,9 +225,9 @@ func (f *Field) KeepOpen() (release func(), err error) {
 	return func() { f.release(guard.Open); streams.Release(f.Placement.Devices) }, nil
 }
 
-// Close frees the field's memory, unless the caller owns it. Close exchangers and other objects of the field first;
-// no queued work may still use it. Close does nothing for a nil or closed field. Between Start and Wait of an exchange
-// of the field, during a run, and while another call uses the field, it returns an error and the field stays open.
+// Close frees the field's memory, unless the caller owns it. Close exchangers and other objects of the field
+// first; no queued work may still use it. Close does nothing for a nil or closed field. During an exchange, a
+// run, or another call that uses the field, it returns an error and the field stays open.
 func (f *Field) Close() error {
 	if f == nil {
 		return nil
@@ -259,15 +263,15 @@ func (f *Field) Array(rank, component int) kernels.Array {
 	return a
 }
 
-// shares reports whether two fields of one placement have memory in common: they are one, or one is a component of the
-// other, or they wrap the same arrays.
+// shares reports whether two fields of one placement share memory: they are the same, one is a component of
+// the other, or they wrap the same arrays.
 func (f *Field) shares(g *Field) bool {
 	for rank := range f.Parts {
 		if !f.Placement.IsLocal(rank) {
 			continue
 		}
 		a, b := f.block(rank), g.block(rank)
-		// rows of other fields may lie between those of one that is wrapped
+		// rows of other fields may be between the rows of a wrapped field
 		if a.Overlaps(b) && (a.Offset == b.Offset || f.owner() == g.owner()) {
 			return true
 		}
@@ -275,7 +279,7 @@ func (f *Field) shares(g *Field) bool {
 	return false
 }
 
-// owner returns the field whose component it is, or itself.
+// owner returns the field that this one is a component of, or the field itself.
 func (f *Field) owner() *Field {
 	for f.whole != nil {
 		f = f.whole
@@ -283,15 +287,15 @@ func (f *Field) owner() *Field {
 	return f
 }
 
-// Component returns a struct-of-arrays field's component as a field of its own, in the same
-// memory. It is closed before the field it came from.
+// Component returns a component of a struct-of-arrays field as a separate field in the same memory. Close it
+// before the field.
 func (f *Field) Component(c int) (*Field, error) {
 	if err := f.Usable(); err != nil {
 		return nil, err
 	}
 	count, _ := f.Spec.Arrays()
 	if !f.Spec.SoA || c < 0 || c >= count {
-		return nil, fmt.Errorf("halo: field %q has no component %d of its own", f.Spec.Name, c)
+		return nil, fmt.Errorf("halo: field %q has no separate component %d", f.Spec.Name, c)
 	}
 	one := &Field{Spec: f.Spec, Placement: f.Placement, Cut: f.Cut, whole: f, stages: f.stages.share()}
 	one.Spec.Name += fmt.Sprintf("[%d]", c)
@@ -305,14 +309,14 @@ func (f *Field) Component(c int) (*Field, error) {
 	return one, nil
 }
 
-// Fit returns an error, which is streams.ErrOutOfMemory, with the numbers, if so many copies of fields of
-// each Spec do not fit into the memory that is free now. Nothing is allocated to find out.
+// Fit returns an error, streams.ErrOutOfMemory with the byte counts, if the given number of fields of each
+// Spec does not fit into the free memory. It allocates nothing.
 func Fit(p *Placement, copies int, specs ...Spec) error {
 	if err := p.usable(); err != nil {
 		return err
 	}
 	if copies < 0 {
-		return fmt.Errorf("halo: %d fields", copies)
+		return fmt.Errorf("halo: the number of fields must be at least 0, got %d", copies)
 	}
 	var all []streams.Demand
 	for _, s := range specs {
@@ -320,12 +324,12 @@ func Fit(p *Placement, copies int, specs ...Spec) error {
 		if err := s.check(p.Decomposition); err != nil {
 			return err
 		}
-		count, bytes := s.Arrays()
+		count, _ := s.Arrays()
 		for _, sub := range p.Staggered(s.Stagger).Subdomains {
 			if !p.IsLocal(sub.Rank) {
 				continue
 			}
-			l, err := domain.NewLayout(sub.Box, s.Width, bytes)
+			l, err := s.layout(sub.Box)
 			if err != nil {
 				return err
 			}
@@ -343,7 +347,7 @@ func Fit(p *Placement, copies int, specs ...Spec) error {
 	return nil
 }
 
-// counted names fields.
+// counted names fields in errors.
 func counted(copies int, specs []Spec) string {
 	switch {
 	case copies == 1 && len(specs) == 1:
@@ -351,11 +355,11 @@ func counted(copies int, specs []Spec) string {
 	case len(specs) == 1:
 		return fmt.Sprintf("%d fields %q", copies, specs[0].Name)
 	}
-	return fmt.Sprintf("%d fields of each of %d kinds", copies, len(specs))
+	return fmt.Sprintf("%d fields of each of %d specs", copies, len(specs))
 }
 
-// DryRun returns the placement on devices that stand for its own and only count what is allocated on them,
-// see streams.DryRun. Fields there are filled and read with nothing. streams.CloseAll closes its Devices.
+// DryRun returns the placement on stand-in devices that only count allocations, see streams.DryRun. Filling
+// and reading fields there does nothing. streams.CloseAll closes its Devices.
 func (p *Placement) DryRun() *Placement {
 	dry := *p
 	var here []*streams.Device
@@ -381,36 +385,36 @@ func (p *Plan) On(other *Placement) *Plan {
 	return &moved
 }
 
-// stageBytes is how much of a field is on its way to or from the host at once.
+// stageBytes is the size of the pinned buffer for transfers between a field and the host.
 const stageBytes = 32 << 20
 
-// transferLimit is how long one piece of a field may take between host and
-// device.
+// transferLimit is the limit of the transfer of one piece of a field between host and device.
 const transferLimit = 60 * time.Second
 
-// Row sets or takes the values of a row of points: at, at+(1,0,0), ... in
-// global indices. It is called by one goroutine.
+// Row sets or gets the values of a row of points: at, at+(1,0,0), ... in global indices. One goroutine at a
+// time calls it.
 type Row[T any] func(values []T, at domain.Vec)
 
-// stage is pinned memory on the way between the host and one subdomain.
+// stage is pinned memory for transfers between the host and one subdomain.
 type stage struct {
 	sync.Mutex
 	stream *streams.Stream
 	memory *streams.Memory
 }
 
-// stages are those of all subdomains, made when they are first used. Fields of one layout share them, and
-// the last that is closed closes them: a run that writes its field asks for them again and again.
+// stages are the stages of all subdomains, made at first use. Fields of one layout share them, and the last
+// one closed frees them, so that a run that writes its fields repeatedly reuses them.
 type stages struct {
 	mu        sync.Mutex
 	resources streams.Resources
 	byRank    []*stage
 	fields    int
+	largest   int64 // size of the largest array of the fields
 }
 
 func newStages(ranks int) *stages { return &stages{byRank: make([]*stage, ranks)} }
 
-// share counts one more field.
+// share adds a field to the users.
 func (s *stages) share() *stages {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -418,7 +422,7 @@ func (s *stages) share() *stages {
 	return s
 }
 
-// leave counts one field less.
+// leave removes a field from the users.
 func (s *stages) leave() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -429,14 +433,14 @@ func (s *stages) leave() error {
 	return s.resources.Close()
 }
 
-// of returns the stage of a subdomain, whose array is given.
+// of returns the stage of a subdomain with the given array.
 func (s *stages) of(rank int, part kernels.Array, device *streams.Device) (*stage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st := s.byRank[rank]; st != nil {
 		return st, nil
 	}
-	memory, err := device.AllocPinned(min(stageBytes, part.Layout.Bytes()))
+	memory, err := device.AllocPinned(min(stageBytes, max(s.largest, part.Layout.Bytes())))
 	if err != nil {
 		return nil, err
 	}
@@ -450,20 +454,25 @@ func (s *stages) of(rank int, part kernels.Array, device *streams.Device) (*stag
 	return s.byRank[rank], nil
 }
 
-// stageAs is a stage of elements of type T, for one array.
+// stageAs is a stage with elements of type T, for one array.
 type stageAs[T any] struct {
 	*stage
 	part   kernels.Array
 	values []T
+	each   int64 // elements of type T per point: 1, or its bytes
 }
 
-// eachPiece cuts the box along its slowest axis into pieces that fit the stage
-// and calls f for each. In a dry run there is nothing to bring.
+// eachPiece divides the box along its slowest axis into pieces that fit the stage and calls f for each. In a
+// dry run it does nothing.
 func (s *stageAs[T]) eachPiece(box domain.Box, f func(piece domain.Box) error) error {
 	if s.stream.Device().IsDry() {
 		return nil
 	}
-	if _, n := s.part.Layout.Range(box); n <= int64(len(s.values)) {
+	n := box.Points()
+	if !s.packs(box) {
+		_, n = s.part.Layout.Range(box)
+	}
+	if n*s.each <= int64(len(s.values)) {
 		return f(box)
 	}
 	for a := 2; a >= 0; a-- {
@@ -477,11 +486,11 @@ func (s *stageAs[T]) eachPiece(box domain.Box, f func(piece domain.Box) error) e
 			return s.eachPiece(high, f)
 		}
 	}
-	return fmt.Errorf("halo: a stage of %d elements holds no point", len(s.values))
+	return fmt.Errorf("halo: a stage of %d elements is smaller than a point", len(s.values))
 }
 
-// eachRow calls a Row for every row of the piece in the stage, on all cores. A panic in one ends
-// it, and is the error; so does the context.
+// eachRow calls a Row for every row of the piece in the stage, on all cores. It stops when the context ends,
+// or at a panic, which it returns as an error.
 func (s *stageAs[T]) eachRow(ctx context.Context, piece domain.Box, rows func() Row[T]) error {
 	n := piece.Size()
 	count := int64(n[1]) * int64(n[2])
@@ -498,7 +507,7 @@ func (s *stageAs[T]) eachRow(ctx context.Context, piece domain.Box, rows func() 
 			row := rows()
 			if row == nil {
 				next.Store(count)
-				return errors.New("no function for the rows of a subdomain")
+				return errors.New("the function for the rows of a subdomain is nil")
 			}
 			for i := next.Add(1) - 1; i < count; i = next.Add(1) - 1 {
 				at := domain.Vec{piece.Lo[0], piece.Lo[1] + int(i%int64(n[1])), piece.Lo[2] + int(i/int64(n[1]))}
@@ -513,47 +522,67 @@ func (s *stageAs[T]) eachRow(ctx context.Context, piece domain.Box, rows func() 
 	return group.Wait()
 }
 
-// row returns the values of a row of the piece, which begins at a point.
+// packs reports whether only the points of a box are copied between the field and the stage, instead of the memory from
+// the first to the last of them: if that is at least twice as long, and rows are long enough for copies of a box.
+func (s *stageAs[T]) packs(box domain.Box) bool {
+	l := s.part.Layout
+	_, n := l.Range(box)
+	row := int64(box.Size()[0]) * int64(l.ElementSize)
+	return n >= 2*box.Points() && row >= 256 && l.Pitch > 0 && l.Plane > 0 && l.Plane%l.Pitch == 0 &&
+		l.Pitch <= math.MaxInt32/int64(l.ElementSize)
+}
+
+// row returns the values of the row of the piece that begins at a point.
 func (s *stageAs[T]) row(piece domain.Box, at domain.Vec) []T {
 	offset, _ := s.part.Layout.Range(piece)
 	first := s.part.Layout.Offset(at) - offset
-	return s.values[first : first+int64(piece.Size()[0])]
+	if s.packs(piece) {
+		first = placeIn(piece, at)
+	}
+	return s.values[first*s.each : (first+int64(piece.Size()[0]))*s.each]
 }
 
-// spans returns where the piece lies in the field and in the stage.
-func (s *stageAs[T]) spans(piece domain.Box) (field, staged streams.Span) {
-	offset, n := s.part.Layout.Range(piece)
-	size := int64(s.part.Layout.ElementSize)
-	return s.part.Data.Memory.Span(s.part.Data.Offset+offset*size, n*size), s.memory.Span(0, n*size)
-}
+func (s *stageAs[T]) upload(piece domain.Box) error { return s.transfer(piece, true) }
 
-func (s *stageAs[T]) upload(piece domain.Box) error {
-	field, staged := s.spans(piece)
-	if err := s.stream.Copy(field, staged); err != nil {
+func (s *stageAs[T]) download(piece domain.Box) error { return s.transfer(piece, false) }
+
+// transfer copies a piece between the field and the stage, and waits.
+func (s *stageAs[T]) transfer(piece domain.Box, up bool) (err error) {
+	l, size := s.part.Layout, int64(s.part.Layout.ElementSize)
+	offset, n := l.Range(piece)
+	field := s.part.Data.Memory.Span(s.part.Data.Offset+offset*size, n*size)
+	edge, staged := piece.Size(), s.memory.Span(0, n*size)
+	row := int64(edge[0]) * size
+	to, from := streams.Pitched{Span: field, Pitch: l.Pitch * size, Plane: l.Plane * size},
+		streams.Pitched{Span: staged, Pitch: row, Plane: row * int64(edge[1])}
+	if s.packs(piece) {
+		from.Span.Length = piece.Points() * size
+	}
+	if !up {
+		to, from = from, to
+	}
+	if s.packs(piece) {
+		err = s.stream.CopyBox(to, from, row, int64(edge[1]), int64(edge[2]))
+	} else {
+		err = s.stream.Copy(to.Span, from.Span)
+	}
+	if err != nil {
 		return err
 	}
 	return s.stream.Sync(transferLimit)
 }
 
-func (s *stageAs[T]) download(piece domain.Box) error {
-	field, staged := s.spans(piece)
-	if err := s.stream.Copy(staged, field); err != nil {
-		return err
-	}
-	return s.stream.Sync(transferLimit)
-}
-
-// read copies a piece of a box to the values of the box.
+// read copies a piece of a box into the values of the box.
 func (s *stageAs[T]) read(dst []T, box, piece domain.Box) error {
 	if err := s.download(piece); err != nil {
 		return err
 	}
 	return s.eachRow(context.Background(), piece, func() Row[T] {
-		return func(values []T, at domain.Vec) { copy(dst[placeIn(box, at):], values) }
+		return func(values []T, at domain.Vec) { copy(dst[placeIn(box, at)*s.each:], values) }
 	})
 }
 
-// placeIn returns the place of a point among those of the box, x fastest.
+// placeIn returns the linear index of a point in the box, x fastest.
 func placeIn(box domain.Box, at domain.Vec) int64 {
 	size, p := box.Size(), at.Sub(box.Lo)
 	return (int64(p[2])*int64(size[1])+int64(p[1]))*int64(size[0]) + int64(p[0])
@@ -561,41 +590,39 @@ func placeIn(box domain.Box, at domain.Vec) int64 {
 
 var errNoPlan = errors.New("halo: the plan is nil")
 
-// fits returns an error unless there is a field for each Spec of the plan, in that
-// order and placed as the plan is.
+// fits returns an error unless there is one field for each Spec of the plan, in that order and with the
+// plan's placement.
 func (p *Plan) fits(fields []*Field) error {
 	if p == nil {
 		return errNoPlan
 	}
 	if len(fields) != len(p.Specs) {
-		return fmt.Errorf("halo: %d fields for a plan of %d", len(fields), len(p.Specs))
+		return fmt.Errorf("halo: must have the %d fields of the plan, got %d", len(p.Specs), len(fields))
 	}
 	for i, f := range fields {
 		if err := f.Usable(); err != nil {
 			return err
 		}
 		if f.Placement != p.Placement {
-			return fmt.Errorf("halo: field %q has another placement than the plan", f.Spec.Name)
+			return fmt.Errorf("halo: field %q must have the placement of the plan", f.Spec.Name)
 		}
 		if !f.Spec.Covers(p.Specs[i]) {
-			return fmt.Errorf("halo: field %q is %+v, the plan is for %+v", f.Spec.Name, f.Spec, p.Specs[i])
+			return fmt.Errorf("halo: field %q must have the plan's Spec %+v, got %+v", f.Spec.Name, p.Specs[i], f.Spec)
 		}
 		if j := slices.IndexFunc(fields[:i], f.shares); j >= 0 {
-			return fmt.Errorf("halo: field %q comes twice, as fields %d and %d: its ghosts would be written twice",
-				f.Spec.Name, j, i)
+			return fmt.Errorf("halo: field %q is given twice, as fields %d and %d", f.Spec.Name, j, i)
 		}
 	}
 	return nil
 }
 
-// Suits returns an error unless there is a stream for every subdomain of this process, by rank,
-// of its device.
+// Suits returns an error unless there is one stream per subdomain of this process, by rank, on its device.
 func (p *Placement) Suits(at []*streams.Stream) error {
 	if err := p.usable(); err != nil {
 		return err
 	}
 	if len(at) != len(p.Devices) {
-		return fmt.Errorf("halo: %d streams for %d subdomains", len(at), len(p.Devices))
+		return fmt.Errorf("halo: must have one stream per subdomain (%d), got %d", len(p.Devices), len(at))
 	}
 	for rank, s := range at {
 		if !p.IsLocal(rank) {
@@ -608,14 +635,13 @@ func (p *Placement) Suits(at []*streams.Stream) error {
 	return nil
 }
 
-// suits returns an error unless the stream is one of the device of a subdomain.
+// suits returns an error unless the stream is on the device of a subdomain.
 func (p *Placement) suits(rank int, s *streams.Stream) error {
 	if s == nil {
-		return fmt.Errorf("halo: there is no stream for subdomain %d", rank)
+		return fmt.Errorf("halo: the stream for subdomain %d is nil", rank)
 	}
 	if want := p.Devices[rank]; s.Device() != want {
-		return fmt.Errorf("halo: the stream for subdomain %d is one of device %v; the subdomain lies on device %v",
-			rank, s.Device(), want)
+		return fmt.Errorf("halo: the stream for subdomain %d is on device %v, must be on %v", rank, s.Device(), want)
 	}
 	return nil
 }

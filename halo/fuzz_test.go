@@ -15,7 +15,7 @@ import (
 	"github.com/halox/halox/p2p"
 )
 
-// dice takes numbers from a fuzzer's bytes; where they end all are 0.
+// dice takes numbers from a fuzzer's bytes, and 0 after their end.
 type dice struct{ data []byte }
 
 func (d *dice) next() int {
@@ -32,7 +32,7 @@ func (d *dice) upTo(most int) int { return d.next() % (most + 1) }
 
 func (d *dice) bool() bool { return d.next()%2 == 1 }
 
-// any returns a small number as a rule, else one at which sums and products leave their range.
+// any usually returns a small number, otherwise one at which sums and products overflow.
 func (d *dice) any(most int) int {
 	switch n := d.next(); {
 	case n < 220:
@@ -49,9 +49,9 @@ func (d *dice) any(most int) int {
 	return int(binary.LittleEndian.Uint64(word[:]))
 }
 
-var fuzzedElements = []halo.Element{halo.Float64, halo.Float32, halo.Int32, halo.Int64, halo.Complex64, halo.Complex128, halo.Bytes(1), halo.Bytes(3), halo.Bytes(24)}
+var fuzzedElements = []domain.Element{halo.Float64, halo.Float32, halo.Int32, halo.Int64, domain.Complex64, domain.Complex128, domain.Bytes(1), domain.Bytes(3), domain.Bytes(24)}
 
-// place returns a placement that there can be.
+// place returns a valid placement.
 func (d *dice) place(t *testing.T, set *testdevices.Set) *halo.Placement {
 	dims := 2 + d.upTo(1)
 	var periodic [3]bool
@@ -83,8 +83,8 @@ func (d *dice) spec(t *testing.T, i int, p *halo.Placement) halo.Spec {
 	} else {
 		s.Type = d.values(t)
 	}
-	for a := range p.Grid.Dims {
-		s.Stagger[a] = d.bool()
+	for range p.Grid.Dims {
+		s.Stagger = append(s.Stagger, d.bool())
 	}
 	if s.SoA && d.bool() {
 		for range max(1, s.Components) {
@@ -94,7 +94,7 @@ func (d *dice) spec(t *testing.T, i int, p *halo.Placement) halo.Spec {
 	return s
 }
 
-// values returns a type with gaps as a rule.
+// values usually returns a type with gaps.
 func (d *dice) values(t *testing.T) *datatype.Type {
 	first, second := d.upTo(2), d.upTo(2)
 	all, err := datatype.Struct([]int{1 + first, second}, []int64{0, int64(4*first + 4 + 4*d.upTo(2))}, []*datatype.Type{datatype.Int32, datatype.Float32})
@@ -105,8 +105,8 @@ func (d *dice) values(t *testing.T) *datatype.Type {
 	return all
 }
 
-// Over any grid, cut, fields, path and way, every ghost gets the value that geometry says, and no
-// other point changes.
+// Over any grid, decomposition, fields, path and way, every ghost gets the value that geometry requires, and
+// no other point changes.
 func FuzzExchange(f *testing.F) {
 	f.Setenv("HALOX_CACHE", f.TempDir())
 	set := testdevices.Host(f, 5)
@@ -130,19 +130,20 @@ func FuzzExchange(f *testing.F) {
 	})
 }
 
-// anySpec returns a field of which anything may be wrong.
+// anySpec returns a field that may be invalid in any way.
 func (d *dice) anySpec(t *testing.T) (s halo.Spec) {
 	s = halo.Spec{Name: "u", Element: halo.Float64, Components: d.any(3), SoA: d.bool(), Connectivity: halo.Connectivity(d.any(2))}
 	switch d.upTo(5) {
 	case 0:
-		s.Element = halo.Bytes(d.any(9))
+		s.Element = domain.Bytes(d.any(9))
 	case 1:
-		s.Element = halo.Element(fmt.Sprintf("%d bytes", d.any(40)))
+		s.Element = domain.Element(fmt.Sprintf("%d bytes", d.any(40)))
 	case 2:
 		s.Element, s.Type = "", d.anyType()
 	}
+	s.Stagger = make([]bool, 2+d.upTo(1))
 	for a := range 3 {
-		s.Width.Minus[a], s.Width.Plus[a], s.Stagger[a] = d.any(2), d.any(2), d.upTo(3) == 0
+		s.Width.Minus[a], s.Width.Plus[a], s.Stagger[a%len(s.Stagger)] = d.any(2), d.any(2), d.upTo(3) == 0
 	}
 	for range d.upTo(3) {
 		w := s.Width
@@ -171,10 +172,10 @@ func (d *dice) anyBox() (b domain.Box) {
 	return b
 }
 
-// affordable bounds what a fuzzed field may take of this machine.
+// affordable limits the size of a fuzzed field in points.
 const affordable = 1 << 18
 
-// Grids, cuts, specs, fields and boxes of any numbers are refused, or do what a plain array does.
+// Grids, decompositions, specs, fields and boxes of any numbers are rejected, or behave like a plain array.
 func FuzzFields(f *testing.F) {
 	set := testdevices.Host(f, 4)
 	f.Add([]byte{1, 5, 4, 3, 0, 1, 1, 1, 1, 2, 0, 0, 0, 5, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 1, 2, 1, 2, 1, 2})
@@ -210,13 +211,13 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
-// anyPlace returns a placement, nil where there cannot be one.
+// anyPlace returns a placement, nil if the numbers allow none.
 func (d *dice) anyPlace(t *testing.T, set *testdevices.Set) *halo.Placement {
 	size := make([]int, 2+d.upTo(1))
 	for a := range size {
 		size[a] = d.any(7)
 	}
-	g, err := domain.NewGrid(size, [3]bool{d.bool(), d.bool(), len(size) > 2 && d.bool()})
+	g, err := domain.NewGrid(size, []bool{d.bool(), d.bool(), len(size) > 2 && d.bool()}[:len(size)])
 	if err != nil {
 		return nil
 	}
@@ -231,7 +232,8 @@ func (d *dice) anyPlace(t *testing.T, set *testdevices.Set) *halo.Placement {
 	return placeOn(t, set, cut)
 }
 
-// bytesOf returns about what a field of a plan and its exchanger take: messages hold no more than fields.
+// bytesOf returns the approximate size of the fields of a plan and their exchanger: messages are not larger
+// than fields.
 func bytesOf(t *testing.T, plan *halo.Plan) (sum int64) {
 	for _, spec := range plan.Specs {
 		count, bytes := spec.Arrays()
@@ -260,7 +262,7 @@ func checkArrays(t *testing.T, d *dice, f *halo.Field) {
 	done(t, nil, one.Close())
 }
 
-// checkArray holds the field against a map from points to values, if it has one double a point.
+// checkArray compares the field with a map from points to values, if it has one float64 per point.
 func checkArray(t *testing.T, d *dice, f *halo.Field) {
 	model := map[domain.Vec]float64{}
 	number := func(p domain.Vec) float64 { return float64(p[0] + 100*p[1] + 10000*p[2]) }
@@ -280,10 +282,10 @@ func checkArray(t *testing.T, d *dice, f *halo.Field) {
 	readBox(t, f, d.any(3), d.anyBox(), model)
 }
 
-// most is how many points of a box are written and read.
+// most is the maximum number of points of a box that is written and read.
 const most = 1 << 12
 
-// writeBox writes to a box, which is refused unless it lies in the grid.
+// writeBox writes to a box, which fails unless it is in the grid.
 func writeBox(t *testing.T, f *halo.Field, box domain.Box, model map[domain.Vec]float64) {
 	if box.Points() > most {
 		return
@@ -303,8 +305,8 @@ func writeBox(t *testing.T, f *halo.Field, box domain.Box, model map[domain.Vec]
 	eachPoint(box, func(p domain.Vec) { model[p] = values[i]; i++ })
 }
 
-// readBox reads a box of a subdomain, which is refused unless it lies in what that has. Its owned
-// points are the model's; ghosts are as they were filled.
+// readBox reads a box of a subdomain, which fails unless the subdomain contains it. Its owned points are the
+// model's; ghosts keep their initial values.
 func readBox(t *testing.T, f *halo.Field, rank int, box domain.Box, model map[domain.Vec]float64) {
 	got := make([]float64, min(most, box.Points()))
 	err := halo.ReadSubdomain(got, f, rank, box)
@@ -312,7 +314,7 @@ func readBox(t *testing.T, f *halo.Field, rank int, box domain.Box, model map[do
 		return
 	}
 	if int64(len(got)) != box.Points() || !f.Parts[rank].Layout.Owned.Grow(f.Spec.Width).Covers(box) {
-		t.Fatalf("%d values of box %v were read of subdomain %d", len(got), box, rank)
+		t.Fatalf("%d values of box %v were read from subdomain %d", len(got), box, rank)
 	}
 	i := 0
 	eachPoint(box, func(p domain.Vec) {

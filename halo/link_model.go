@@ -13,13 +13,11 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// LinkModel returns what messages between the devices take, along every path that
-// their links have. It reads what was measured before in the folder of the
-// cache (where it is empty, the one that the variable HALOX_CACHE names, else the user's);
-// what is not there, is damaged, or is of other devices
-// or another driver, it measures, and keeps where that is possible. driver is the
-// version of the GPUs' driver, see p2p.NVML, "" where it is not known. With the
-// result in Links.Model, plans choose their paths by it.
+// LinkModel returns the measured times of messages between the devices, along every path that their links
+// have. It reads earlier measurements from the cache folder; an empty folder name means the folder in
+// HALOX_CACHE, or the user's cache. It measures, and saves if possible, whatever is missing, damaged, or from
+// other devices or another driver. driver is the version of the GPU driver (see p2p.NVML), "" if unknown.
+// With the result in Links.Model, plans choose their paths by it.
 func LinkModel(
 	ctx context.Context, devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver, cache string,
 ) (*p2p.LinkModel, error) {
@@ -31,15 +29,14 @@ func LinkModel(
 	}
 	r, err := Measure(ctx, devices, links, c, driver)
 	if err == nil {
-		_ = r.Save(cache) // next time it is measured again
+		_ = r.Save(cache) // the next call measures again
 	}
 	return r, err
 }
 
-// Measure sends messages of some sizes between all devices, along every path that
-// their links have, and takes the time of each. It takes about a second on four
-// GPUs, and under 0.2 s on host devices, which are all alike. When the context ends, it
-// stops before the next kind of message.
+// Measure times messages of several sizes between all devices, along every path that their links have. It
+// takes about a second on four GPUs, and under 0.2 s on CPU devices, which are all alike. If the context
+// ends, it stops before the next kind of message.
 func Measure(
 	ctx context.Context, devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver string,
 ) (*p2p.LinkModel, error) {
@@ -63,16 +60,16 @@ func Measure(
 	return r, nil
 }
 
-// begin begins to compile what all kinds of messages need.
+// begin starts compiling what all kinds of messages need.
 func begin(ctx context.Context, trips []trip, links *p2p.Links, c *kernels.Compiler) *kernels.Ahead {
 	a := c.Ahead(ctx)
 	for _, t := range trips {
-		_ = t.begin(links, a.Compiler()) // what fails is told when it is measured
+		_ = t.begin(links, a.Compiler()) // errors are reported by the measurement
 	}
 	return a
 }
 
-// begin makes one message ready on devices that only count.
+// begin prepares one message on devices that only count allocations.
 func (t trip) begin(links *p2p.Links, c *kernels.Compiler) (err error) {
 	plan, err := t.plan(links, rowsOf(t.from)[0])
 	if err != nil || t.from.GoKernels {
@@ -94,13 +91,12 @@ func measurable(ctx context.Context, devices []*streams.Device) error {
 	case ctx == nil:
 		return errNoContext
 	case len(devices) == 0 || slices.Contains(devices, nil):
-		return errors.New("halo: no devices to measure messages between, or one is nil")
+		return errors.New("halo: measuring messages needs devices, none of them nil")
 	}
 	return nil
 }
 
-// budgetOf returns how long a measurement may take. What is under way when it ends
-// still comes to its end.
+// budgetOf returns the time budget of a measurement. A message in progress is still completed.
 func budgetOf(devices []*streams.Device) time.Duration {
 	if devices[0].HostMemory {
 		return 100 * time.Millisecond
@@ -108,14 +104,14 @@ func budgetOf(devices []*streams.Device) time.Duration {
 	return time.Second
 }
 
-// trip is one kind of message to be measured.
+// trip is one kind of message to measure.
 type trip struct {
 	from, to *streams.Device
 	path     p2p.Path
 	packed   bool
 }
 
-// tripsOf returns all kinds of messages among the devices.
+// tripsOf returns all kinds of messages between the devices.
 func tripsOf(devices []*streams.Device, links *p2p.Links) (all []trip) {
 	for _, from := range devices {
 		for _, to := range devices {
@@ -146,7 +142,7 @@ func tripsBetween(from, to *streams.Device, links *p2p.Links) (all []trip) {
 	return all
 }
 
-// covers reports whether everything that could be measured has been.
+// covers reports whether everything that can be measured has been measured.
 func covers(r *p2p.LinkModel, devices []*streams.Device, links *p2p.Links) bool {
 	return !slices.ContainsFunc(tripsOf(devices, links), func(t trip) bool {
 		_, ok := r.Time(t.from, t.to, t.path, p2p.MessageShape{Bytes: 1, Packed: t.packed})
@@ -160,9 +156,8 @@ const (
 	maxRepeats = 9
 )
 
-// rowsOf returns how many rows the measured messages have, in the order in which
-// they are measured: 1 KiB and 4 MiB, between host devices 512 KiB, then sizes
-// between.
+// rowsOf returns the numbers of rows of the measured messages, in the order of measurement: 1 KiB and 4 MiB
+// (512 KiB between CPU devices), then sizes in between.
 func rowsOf(d *streams.Device) []int {
 	const kib = 1024 / rowBytes
 	if d.HostMemory {
@@ -171,8 +166,8 @@ func rowsOf(d *streams.Device) []int {
 	return []int{1 * kib, 4096 * kib, 64 * kib, 512 * kib, 8 * kib}
 }
 
-// measure returns the curve of a kind of message. When the budget is spent it
-// leaves out all but the first two sizes.
+// measure returns the curve of a kind of message. When the budget is spent it skips all sizes after the first
+// two.
 func (t trip) measure(links *p2p.Links, c *kernels.Compiler, budget time.Duration) (p2p.Curve, error) {
 	var samples []p2p.Sample
 	begin := time.Now()
@@ -189,7 +184,7 @@ func (t trip) measure(links *p2p.Links, c *kernels.Compiler, budget time.Duratio
 	return p2p.NewCurve(samples...), nil
 }
 
-// sample measures messages of some rows.
+// sample measures messages of a number of rows.
 func (t trip) sample(links *p2p.Links, c *kernels.Compiler, rows int, budget time.Duration) (s p2p.Sample, err error) {
 	plan, err := t.plan(links, rows)
 	if err != nil {
@@ -221,15 +216,15 @@ func (t trip) sample(links *p2p.Links, c *kernels.Compiler, rows int, budget tim
 	return p2p.Sample{Bytes: plan.Messages[0].Bytes, Time: took}, err
 }
 
-// rowsPlan plans the faces of rows that two subdomains exchange across an axis: across z (2) one piece, across y (1)
-// rows apart. place gives the subdomains their devices.
+// rowsPlan plans the faces of rows that two subdomains exchange along an axis: contiguous along z (2),
+// separate rows along y (1). place assigns the subdomains to devices.
 func rowsPlan(
 	links *p2p.Links, path p2p.Path, rows, axis int, width domain.Radius,
 	place func(*domain.Decomposition) (*Placement, error),
 ) (*Plan, error) {
 	size, parts := []int{rowPoints, rows, rows}, domain.Vec{1, 1, 1}
 	size[axis], parts[axis] = 2, 2
-	grid, err := domain.NewGrid(size, [3]bool{})
+	grid, err := domain.NewGrid(size, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +239,7 @@ func rowsPlan(
 	return NewPlan(p, links, path, Spec{Name: "measured", Element: Float64, Width: width})
 }
 
-// plan plans a single message: the lower of two subdomains sends its neighbour a face.
+// plan plans a single message: the lower of two subdomains sends its neighbor a face.
 func (t trip) plan(links *p2p.Links, rows int) (*Plan, error) {
 	var width domain.Radius
 	axis := 2
@@ -257,7 +252,7 @@ func (t trip) plan(links *p2p.Links, rows int) (*Plan, error) {
 	})
 }
 
-// timed returns the median time of a message, after a first one that warms up.
+// timed returns the median time of a message, after one warm-up message.
 func timed(t *Transfer, out, in *streams.Stream, budget time.Duration) (time.Duration, error) {
 	group := streams.NewWorkerGroup(1, transferLimit)
 	var times []time.Duration
@@ -274,11 +269,11 @@ func timed(t *Transfer, out, in *streams.Stream, budget time.Duration) (time.Dur
 	return max(1, times[len(times)/2]), nil
 }
 
-// timedOnce sends one message and returns its time until it has arrived.
+// timedOnce sends one message and returns the time until it has arrived.
 func timedOnce(t *Transfer, group *streams.WorkerGroup, out, in *streams.Stream) (took time.Duration, err error) {
 	begin := time.Now()
 	if err := t.Send(out); err != nil {
-		return 0, err // no receiver waits for what was not sent
+		return 0, err // nothing was sent, so nothing can be received
 	}
 	if err := t.Receive(group, in); err != nil {
 		return 0, err

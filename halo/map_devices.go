@@ -11,14 +11,12 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// MapDevices decides which subdomain goes to which device, so that the busiest device
-// has least to exchange of the fields, and then that all messages together cost
-// least. cost is what a message costs from one device to another, or to itself, in
-// any unit: not negative and not NaN, which is an error as a panic is, but +Inf where there is no
-// way. It is asked once for each pair of devices and size. MapDevices takes the better
-// of a greedy order and, of up to 8 subdomains, the best of all; where that saves no
-// 5 % the devices stay in the order given. There must be as many devices as
-// subdomains; one may come more than once.
+// MapDevices decides which subdomain goes to which device. It minimizes the communication of the busiest
+// device, and then the total cost of all messages. cost is the cost of a message from one device to another,
+// or to itself, in any unit; +Inf means that there is no path. A negative or NaN cost is an error, and so is
+// a panic. cost is called once per pair of devices and message size. MapDevices takes the better of a greedy
+// order and, for up to 8 subdomains, the best of all orders; if that saves less than 5 %, the devices keep
+// the given order. There must be as many devices as subdomains; a device may occur more than once.
 func MapDevices(d *domain.Decomposition, devices []*streams.Device, cost func(from, to *streams.Device,
 	bytes int64) float64, specs ...Spec) (*Placement, Explanation, error) {
 	given, err := Place(d, devices)
@@ -30,7 +28,7 @@ func MapDevices(d *domain.Decomposition, devices []*streams.Device, cost func(fr
 		return nil, Explanation{}, err
 	}
 	if cost == nil {
-		return nil, Explanation{}, errors.New("halo: a mapping of devices without a cost")
+		return nil, Explanation{}, errors.New("halo: MapDevices: the cost function is nil")
 	}
 	s := newSearch(plan, devices, cost)
 	e := s.explain()
@@ -44,7 +42,7 @@ func MapDevices(d *domain.Decomposition, devices []*streams.Device, cost func(fr
 	return place, e, nil
 }
 
-// explain searches.
+// explain runs the search.
 func (s *search) explain() Explanation {
 	given := make([]int, len(s.devices))
 	for i := range given {
@@ -65,15 +63,15 @@ func (s *search) explain() Explanation {
 	return e
 }
 
-// search is the messages of a plan whose ranks have no devices yet.
+// search has the messages of a plan whose ranks have no devices yet.
 type search struct {
-	devices  []int // by place in the order given: which of the distinct devices
+	devices  []int // by position in the given order: index of the distinct device
 	distinct []*streams.Device
 	flows    [][]flow // by the higher of the two ranks
 	ask      func(from, to *streams.Device, bytes int64) float64
-	sizes    []int64     // of messages, each once
-	costs    [][]float64 // by size, then by the two distinct devices; NaN where not asked for
-	err      error       // the first cost that is none
+	sizes    []int64     // distinct message sizes
+	costs    [][]float64 // by size, then by the two distinct devices; NaN if not yet requested
+	err      error       // the first invalid cost
 }
 
 // flow is a message between two ranks.
@@ -103,15 +101,14 @@ func newSearch(p *Plan, devices []*streams.Device, cost func(from, to *streams.D
 	return s
 }
 
-// cost returns what a message costs between two distinct devices.
+// cost returns the cost of a message between two distinct devices.
 func (s *search) cost(f flow, from, to int) float64 {
 	known := &s.costs[f.size][from*len(s.distinct)+to]
 	if math.IsNaN(*known) {
 		a, b, bytes := s.distinct[from], s.distinct[to], s.sizes[f.size]
 		c, err := s.asked(a, b, bytes)
 		if err == nil && !(c >= 0) {
-			err = fmt.Errorf("halo: the cost of %d bytes from device %v to %v is %v: it must be a number, not negative",
-				bytes, a, b, c)
+			err = fmt.Errorf("halo: cost of %d bytes from device %v to %v must be at least 0, got %v", bytes, a, b, c)
 		}
 		if err != nil {
 			s.err, c = cmp.Or(s.err, err), 0
@@ -127,7 +124,7 @@ func (s *search) asked(from, to *streams.Device, bytes int64) (cost float64, err
 	return s.ask(from, to, bytes), nil
 }
 
-// load is what the messages among the ranks placed so far cost every device.
+// load is the cost for every device of the messages between the ranks placed so far.
 type load struct {
 	sent, got []float64 // by distinct device
 	total     float64
@@ -141,7 +138,7 @@ func (l load) clone() load { return load{slices.Clone(l.sent), slices.Clone(l.go
 
 func (l load) cost() Cost { return Cost{max(slices.Max(l.sent), slices.Max(l.got)), l.total} }
 
-// add adds the messages of a flow; order gives ranks their place.
+// add adds the messages of a flow; order gives the position of each rank.
 func (s *search) add(l *load, order []int, flows []flow) {
 	for _, f := range flows {
 		from, to := s.devices[order[f.from]], s.devices[order[f.to]]
@@ -152,7 +149,7 @@ func (s *search) add(l *load, order []int, flows []flow) {
 	}
 }
 
-// of returns the cost of a whole order.
+// of returns the cost of a complete order.
 func (s *search) of(order []int) Cost {
 	l := s.newLoad()
 	for _, flows := range s.flows {
@@ -161,8 +158,8 @@ func (s *search) of(order []int) Cost {
 	return l.cost()
 }
 
-// greedy gives each rank in turn the place that is cheapest with the ranks before
-// it; among equals the first.
+// greedy gives each rank, one by one, the position that is cheapest with the ranks before it; the first one
+// on ties.
 func (s *search) greedy() []int {
 	var order []int
 	l := s.newLoad()
@@ -184,9 +181,8 @@ func (s *search) greedy() []int {
 	return order
 }
 
-// exact returns the best of all orders, or the one to beat if none is better. It
-// leaves a branch when what is placed, and the least that the rest can cost, is no
-// less than the best order known.
+// exact returns the best of all orders, or the given one if none is better (branch and bound): it abandons a
+// branch if the cost so far, plus a lower bound for the rest, is not below the best known order.
 func (s *search) exact(beat []int) []int {
 	best, bestCost := beat, s.of(beat)
 	least := s.least()
@@ -215,9 +211,8 @@ func (s *search) exact(beat []int) []int {
 	return best
 }
 
-// least returns what no order can go below, were each message to take the cheapest
-// link that it might: by rank, the total of the messages that come with it and the
-// ranks after it, and what the busiest of all ranks sends or gets.
+// least returns lower bounds, as if each message took its cheapest possible link: by rank, the total of the
+// messages added by it and the ranks after it, and the traffic of the busiest rank.
 func (s *search) least() []Cost {
 	n := len(s.devices)
 	sent, got, least := make([]float64, n), make([]float64, n), make([]Cost, n+1)
@@ -236,8 +231,7 @@ func (s *search) least() []Cost {
 	return least
 }
 
-// cheapest returns the least that a message costs between any devices that its two
-// ranks may get.
+// cheapest returns the lowest cost of a message between any devices that its two ranks may get.
 func (s *search) cheapest(f flow) float64 {
 	least := math.Inf(1)
 	apart := len(s.distinct) == len(s.devices) // no two ranks share a device

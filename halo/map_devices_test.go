@@ -18,7 +18,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// closed returns n devices that are not open.
+// closed returns n closed devices.
 func closed(n int) (d []*streams.Device) {
 	for i := range n {
 		d = append(d, &streams.Device{Info: streams.Info{ID: i}})
@@ -28,7 +28,7 @@ func closed(n int) (d []*streams.Device) {
 
 var oneLayer = halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
 
-// islands is what messages cost where devices of one island are near each other.
+// islands is a cost function for devices on islands with fast links.
 func islands(island ...int) func(from, to *streams.Device, bytes int64) float64 {
 	return func(from, to *streams.Device, bytes int64) float64 {
 		if island[from.ID] == island[to.ID] {
@@ -38,8 +38,7 @@ func islands(island ...int) func(from, to *streams.Device, bytes int64) float64 
 	}
 }
 
-// Of a chain of subdomains on two islands, neighbours share an island, and one
-// link alone is far.
+// In a chain of subdomains on two islands, neighbors share an island, and only one link is slow.
 func TestMapDevicesOnIslands(t *testing.T) {
 	d := cut(t, []int{8, 80}, [3]bool{}, domain.Vec{1, 8, 1})
 	island := []int{0, 1, 0, 1, 0, 1, 0, 1}
@@ -63,7 +62,7 @@ func TestMapDevicesOnIslands(t *testing.T) {
 	}
 }
 
-// Where all links are alike, or nearly, nothing is moved.
+// If all links are alike, or nearly, the order is kept.
 func TestMapDevicesKeepsTheOrder(t *testing.T) {
 	d := cut(t, []int{40, 80}, [3]bool{true, false}, domain.Vec{2, 4, 1})
 	devices := closed(8)
@@ -84,7 +83,7 @@ func TestMapDevicesKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// Exact is the least of all orders, which a few lines of other code try one by one.
+// Exact is the minimum over all orders, compared with a brute-force search.
 func TestMapDevicesAgreesWithBruteForce(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, parts := range []domain.Vec{{1, 2, 1}, {3, 1, 1}, {2, 2, 1}, {1, 5, 1}, {2, 3, 1}, {3, 2, 1}} {
@@ -95,7 +94,7 @@ func TestMapDevicesAgreesWithBruteForce(t *testing.T) {
 			links[i] = 1 + 9*r.Float64()
 		}
 		cost := func(from, to *streams.Device, bytes int64) float64 { return links[from.ID*n+to.ID] * float64(bytes) }
-		for _, shared := range []int{n, 2} { // a device each, or several on two devices
+		for _, shared := range []int{n, 2} { // one device each, or several on two devices
 			var devices []*streams.Device
 			for i, all := 0, closed(n); i < n; i++ {
 				devices = append(devices, all[i%shared])
@@ -107,8 +106,8 @@ func TestMapDevicesAgreesWithBruteForce(t *testing.T) {
 
 func agreesWithBruteForce(t *testing.T, d *domain.Decomposition, devices []*streams.Device, cost func(from, to *streams.Device, bytes int64) float64) {
 	t.Helper()
-	whole := oneLayer // of elements between which messages have no padding: costs are proportional to bytes
-	whole.Element = halo.Complex128
+	whole := oneLayer // elements without padding in messages: costs are proportional to bytes
+	whole.Element = domain.Complex128
 	place, why, err := halo.MapDevices(d, devices, cost, whole)
 	test.Check(t, err)
 	best := math.Inf(1)
@@ -124,7 +123,8 @@ func agreesWithBruteForce(t *testing.T, d *domain.Decomposition, devices []*stre
 	}
 }
 
-// busiest returns what the busiest device sends or gets in faces, one layer of 16 bytes a point.
+// busiest returns the cost of the faces that the busiest device sends or receives, one layer of 16 bytes per
+// point.
 func busiest(d *domain.Decomposition, devices []*streams.Device, order []int, cost func(from, to *streams.Device, bytes int64) float64) float64 {
 	at := func(rank int) *streams.Device {
 		if order != nil {
@@ -136,7 +136,7 @@ func busiest(d *domain.Decomposition, devices []*streams.Device, order []int, co
 	worst := 0.0
 	for _, s := range d.Subdomains {
 		for _, dir := range domain.Faces(2) {
-			to, ok := d.Neighbour(s.Rank, dir)
+			to, ok := d.Neighbor(s.Rank, dir)
 			if !ok {
 				continue
 			}
@@ -165,8 +165,7 @@ func permutations(n int, f func(order []int)) {
 	grow(nil)
 }
 
-// More subdomains than can be searched are placed greedily: a ring over two islands
-// that come by turns.
+// More subdomains than can be searched are placed greedily: a ring over two islands with alternating devices.
 func TestMapDevicesBeyondTheSearch(t *testing.T) {
 	d := cut(t, []int{8, 120}, [3]bool{false, true}, domain.Vec{1, 12, 1})
 	_, why, err := halo.MapDevices(d, closed(12), islands(0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1), oneLayer)
@@ -178,8 +177,8 @@ func TestMapDevicesBeyondTheSearch(t *testing.T) {
 	}
 }
 
-// A cost may take long to find out: it is asked once for each pair and size. Where
-// links are alike the search sees at once that no order is better.
+// The cost function may be slow: it is called once per pair and size. If links are alike, the search ends
+// early.
 func TestMapDevicesAsksOnce(t *testing.T) {
 	d := cut(t, []int{30, 30, 31}, [3]bool{true, true, true}, domain.Vec{2, 2, 2})
 	type question struct{ from, to, bytes int }
@@ -199,8 +198,8 @@ func TestMapDevicesAsksOnce(t *testing.T) {
 	}
 }
 
-// Where there is no way between some devices, neighbours are not put there.
-func TestMapDevicesAroundWhatHasNoWay(t *testing.T) {
+// If there is no path between some devices, neighbors are not placed there.
+func TestMapDevicesAvoidsMissingPaths(t *testing.T) {
 	d := cut(t, []int{8, 80}, [3]bool{}, domain.Vec{1, 4, 1})
 	cost := func(from, to *streams.Device, bytes int64) float64 {
 		if gap := from.ID - to.ID; gap == 1 || gap == -1 {
@@ -214,7 +213,7 @@ func TestMapDevicesAroundWhatHasNoWay(t *testing.T) {
 	}
 }
 
-func TestMapDevicesRefuses(t *testing.T) {
+func TestMapDevicesErrors(t *testing.T) {
 	for name, bad := range map[string]float64{"NaN": math.NaN(), "-1": -1} {
 		cost := func(from, to *streams.Device, bytes int64) float64 { return bad }
 		_, _, err := halo.MapDevices(cut(t, []int{8, 8}, [3]bool{}, domain.Vec{1, 2, 1}), closed(2), cost, oneLayer)
@@ -235,7 +234,7 @@ func TestMapDevicesRefuses(t *testing.T) {
 	}
 }
 
-// Every path of every link gets a time that does not fall with the size.
+// Every path of every link gets a time that does not decrease with the size.
 func TestMeasure(t *testing.T) {
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
 		r := must(halo.Measure(t.Context(), set.Devices, set.Links, set.Compiler, ""))(t)
@@ -260,7 +259,7 @@ func TestMeasure(t *testing.T) {
 	})
 }
 
-// The second time the link model comes from the file; a damaged one is written anew.
+// The second call reads the link model from the file; a damaged file is replaced.
 func TestLinkModelIsMeasuredOnce(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		folder := filepath.Join(t.TempDir(), "cache")
@@ -286,17 +285,17 @@ func TestLinkModelIsMeasuredOnce(t *testing.T) {
 	})
 }
 
-// Messages within a host and between hosts are measured between the first processes that can be.
+// Messages within a host and between hosts are measured between the first possible processes.
 func TestFirstPair(t *testing.T) {
 	for _, tc := range []struct {
 		name           string
 		nodes          []int
-		within, across [2]int // equal where there is none
+		within, across [2]int // equal if there is none
 	}{
 		{"alone", []int{0}, [2]int{}, [2]int{}},
 		{"one host", []int{0, 0, 0}, [2]int{0, 1}, [2]int{}},
-		{"one process a host", []int{0, 1, 2}, [2]int{}, [2]int{0, 1}},
-		{"hosts in turns", []int{0, 1, 0, 1}, [2]int{0, 2}, [2]int{0, 1}},
+		{"one process per host", []int{0, 1, 2}, [2]int{}, [2]int{0, 1}},
+		{"alternating hosts", []int{0, 1, 0, 1}, [2]int{0, 2}, [2]int{0, 1}},
 		{"one host after the other", []int{0, 0, 1, 1}, [2]int{0, 1}, [2]int{0, 2}},
 		{"the last has two", []int{0, 1, 2, 2}, [2]int{2, 3}, [2]int{0, 1}},
 	} {
@@ -313,7 +312,7 @@ func TestProcessModel(t *testing.T) {
 	curve := func(us time.Duration) *halo.ProcessCurve {
 		return &halo.ProcessCurve{Curve: p2p.NewCurve(p2p.Sample{Bytes: 1000, Time: us * time.Microsecond}, p2p.Sample{Bytes: 2000, Time: 2 * us * time.Microsecond})}
 	}
-	m := &halo.ProcessModel{Nodes: []int{0, 0, 1}, Within: curve(10), Across: curve(50)}
+	m := &halo.ProcessModel{Nodes: []int{0, 0, 1}, SameHost: curve(10), OtherHosts: curve(50)}
 	for _, tc := range []struct {
 		from, to int
 		bytes    int64
@@ -323,9 +322,9 @@ func TestProcessModel(t *testing.T) {
 			t.Errorf("%d bytes from %d to %d: %v, %t, want %v", tc.bytes, tc.from, tc.to, got, ok, tc.want)
 		}
 	}
-	m.Across = nil
+	m.OtherHosts = nil
 	if got, ok := m.Time(0, 2, 8); ok {
-		t.Errorf("between hosts where nobody measured: %v", got)
+		t.Errorf("between hosts without a measurement: %v", got)
 	}
 	if got, ok := (*halo.ProcessModel)(nil).Time(0, 1, 8); ok {
 		t.Errorf("without a model: %v", got)

@@ -14,10 +14,10 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Fields and an exchanger on the devices of a dry run hold what they hold on the devices themselves, byte for
-// byte, and nothing is allocated to find out. Types with gaps go by the engine that was measured to be the
-// fastest; where none was, no more is held than is counted.
-func TestADryRunHoldsWhatFieldsAndExchangersDo(t *testing.T) {
+// Fields and an exchanger on dry-run devices allocate exactly the bytes that they allocate on the real
+// devices, and the dry run allocates nothing. Types with gaps use the engine measured to be the fastest;
+// without a measurement the dry run is an upper bound.
+func TestDryRunCountsAllocations(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
@@ -26,7 +26,7 @@ func TestADryRunHoldsWhatFieldsAndExchangersDo(t *testing.T) {
 		}
 		for name, specs := range map[string][]halo.Spec{
 			"star":       {star(3)},
-			"components": {{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 2), Connectivity: halo.Corners}, {Name: "v", Element: halo.Float32, Components: 3, SoA: true, Width: domain.UniformRadius(3, 1), Stagger: [3]bool{true, false, false}}},
+			"components": {{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 2), Connectivity: halo.Corners}, {Name: "v", Element: halo.Float32, Components: 3, SoA: true, Width: domain.UniformRadius(3, 1), Stagger: []bool{true, false, false}}},
 			"typed":      {typed(particle(t), halo.Faces), star(3)},
 		} {
 			for _, path := range paths {
@@ -54,7 +54,7 @@ func TestADryRunHoldsWhatFieldsAndExchangersDo(t *testing.T) {
 	})
 }
 
-// dryPeaks returns what fields and an exchanger take of the devices, by a dry run.
+// dryPeaks returns the peak memory of fields and an exchanger by a dry run.
 func dryPeaks(t *testing.T, plan *halo.Plan, set *testdevices.Set, specs []halo.Spec) []streams.Held {
 	t.Helper()
 	dry := plan.Placement.DryRun()
@@ -63,7 +63,7 @@ func dryPeaks(t *testing.T, plan *halo.Plan, set *testdevices.Set, specs []halo.
 	return all
 }
 
-// peaks returns the most that the devices held since they were asked before.
+// peaks returns the peak memory of the devices since the previous call.
 func peaks(p *halo.Placement) (all []streams.Held) {
 	for _, d := range p.Devices {
 		most := d.Peak()
@@ -72,7 +72,7 @@ func peaks(p *halo.Placement) (all []streams.Held) {
 	return all
 }
 
-// held returns the most that fields, which are filled and read, and an exchanger take of the devices.
+// held returns the peak memory of fields, which are filled and read, and an exchanger.
 func held(t *testing.T, p *halo.Placement, plan *halo.Plan, set *testdevices.Set, specs []halo.Spec) []streams.Held {
 	t.Helper()
 	var all streams.Resources
@@ -91,8 +91,8 @@ func held(t *testing.T, p *halo.Placement, plan *halo.Plan, set *testdevices.Set
 	return peaks(p)
 }
 
-// What goes through the host as it lies takes the gaps between its rows along: here
-// 3 rows of 16 numbers, and the 5 points of a fourth.
+// A staged contiguous face includes the gaps between its rows: here 3 rows of 16 numbers, and 5 points of a
+// fourth.
 func TestMemoryOfStagedFaces(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{5, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
@@ -100,7 +100,7 @@ func TestMemoryOfStagedFaces(t *testing.T) {
 		specs  []halo.Spec
 		pinned int64
 	}{
-		"as it lies":       {[]halo.Spec{star(3)}, (3*16 + 5) * 8},
+		"contiguous":       {[]halo.Spec{star(3)}, (3*16 + 5) * 8},
 		"packed, of two":   {[]halo.Spec{star(3), star(3)}, 2 * 5 * 4 * 8},
 		"nothing to bring": {[]halo.Spec{{Name: "u", Element: halo.Float64}}, 0},
 	} {
@@ -118,9 +118,9 @@ func TestMemoryOfStagedFaces(t *testing.T) {
 	}
 }
 
-// Levels of a variable, and components of a field, go to and from the host through the same pinned memory, until
-// the last of them is closed.
-func TestLevelsShareWhatStagesThem(t *testing.T) {
+// Levels of a variable, and components of a field, share pinned memory for transfers to and from the host,
+// until the last of them is closed.
+func TestLevelsShareStages(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	p := place(t, set, []int{5, 4, 6}, [3]bool{}, domain.Vec{1, 1, 1})
 	levels := must(halo.NewFields(p, star(3), 3))(t)
@@ -144,14 +144,13 @@ func TestLevelsShareWhatStagesThem(t *testing.T) {
 	}
 }
 
-// What does not fit is refused with the numbers, and an error that can be told apart, before anything is
-// allocated.
+// Fields that do not fit are rejected before any allocation, with the sizes and streams.ErrOutOfMemory.
 func TestFieldsThatDoNotFit(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	for name, size := range map[string][]int{"more than there is": {1 << 14, 1 << 14, 1 << 10}, "the most": {1 << 17, 1 << 17, 1 << 16}} {
+	for name, size := range map[string][]int{"more than available": {1 << 14, 1 << 14, 1 << 10}, "the most": {1 << 17, 1 << 17, 1 << 16}} {
 		p := place(t, set, size, [3]bool{}, domain.Vec{1, 1, 2})
 		_, err := halo.NewField(p, star(3))
-		if !errors.Is(err, streams.ErrOutOfMemory) || !strings.Contains(err.Error(), "iB are needed, and ") || !strings.Contains(err.Error(), " are available: ") {
+		if !errors.Is(err, streams.ErrOutOfMemory) || !strings.Contains(err.Error(), "need ") || !strings.Contains(err.Error(), " are available: ") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		for rank, one := range peaks(p) {
@@ -164,11 +163,11 @@ func TestFieldsThatDoNotFit(t *testing.T) {
 	test.Is(t, halo.Fit(p, math.MaxInt, star(3)), streams.ErrOutOfMemory)
 	test.Report(t, halo.Fit(p, 3, star(3), star(3)))
 	if err := halo.Fit(p, -1, star(3)); err == nil {
-		t.Error("fewer fields than none are taken")
+		t.Error("a negative number of fields is accepted")
 	}
 }
 
-// Fields that no memory holds are not planned together: sums over their messages would be beyond 64 bits.
+// Fields too large for any memory cannot be planned together: sums over their messages would exceed 64 bits.
 func TestPlansBeyond64Bits(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{1 << 16, 1 << 16, 1 << 8}, [3]bool{}, domain.Vec{1, 1, 2})
@@ -177,5 +176,5 @@ func TestPlansBeyond64Bits(t *testing.T) {
 	if _, err := halo.NewPlan(p, set.Links, p2p.Peer, big); err != nil {
 		t.Error(err)
 	}
-	refuses(t, "four big fields", errorOf(halo.NewPlan(p, set.Links, p2p.Peer, big, big, big, big)), "must be at most 2^58")
+	refuses(t, "four big fields", errorOf(halo.NewPlan(p, set.Links, p2p.Peer, big, big, big, big)), "at most 2^58 bytes")
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// refuses checks that an error says something.
+// refuses checks that an error contains a text.
 func refuses(t *testing.T, name string, err error, says string) {
 	t.Helper()
 	test.Says(t, err, says)
 }
 
-// stack is two subdomains with a field and its exchange.
+// stack returns two subdomains with a field, its exchange and streams.
 func stack(t *testing.T, set *testdevices.Set) (*halo.Placement, *halo.Field, *halo.Exchanger, []*streams.Stream) {
 	t.Helper()
 	p := place(t, set, []int{4, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
@@ -34,23 +34,23 @@ func stack(t *testing.T, set *testdevices.Set) (*halo.Placement, *halo.Field, *h
 	return p, f, x, openStreams(t, p)
 }
 
-// After a Start that queued only a part, nobody is told that ghosts have come.
-func TestAFailedStartCannotBeWaitedFor(t *testing.T) {
+// After a Start that queued only a part, no caller is told that ghosts have arrived.
+func TestWaitAfterFailedStart(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p, f, x, at := stack(t, set)
 	broken := openStreams(t, p)
 	done(t, at, x.Exchange(at), broken[1].Close())
 	if err := x.Start(broken); err == nil {
-		t.Fatal("a closed stream was taken")
+		t.Fatal("a closed stream was accepted")
 	}
 	for name, err := range map[string]error{"Wait": x.Wait(at), "Start": x.Start(at), "Exchange": x.Exchange(at)} {
-		refuses(t, name+" after a Start that failed", err, "failed before")
+		refuses(t, name+" after a Start that failed", err, "has failed")
 	}
 	done(t, at, x.Close(), f.Close())
 }
 
-// A field that is under way stays open, and so does the one that it is a component of.
-func TestAFieldUnderWayIsNotClosed(t *testing.T) {
+// A field in an exchange cannot be closed, and neither can the field that it is a component of.
+func TestCloseFieldDuringExchange(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
 	many := star(3)
@@ -61,7 +61,7 @@ func TestAFieldUnderWayIsNotClosed(t *testing.T) {
 	at := openStreams(t, p)
 	done(t, at, x.Start(at))
 	for _, f := range []*halo.Field{whole, one} {
-		refuses(t, "close a field under way", f.Close(), "call Wait before Close")
+		refuses(t, "close a field in use", f.Close(), "call Wait before Close")
 	}
 	done(t, at, x.Wait(at), whole.Close())
 	refuses(t, "a component of a closed field", errorOf(halo.ReadAll[float64](one)), "is closed")
@@ -73,8 +73,8 @@ func TestAFieldUnderWayIsNotClosed(t *testing.T) {
 	refuses(t, "send by a closed exchanger", x.Transfer(0).Send(at[0]), "the exchanger is closed")
 }
 
-// An exchanger stays open between Start and Wait, as its fields do, and so does an accumulator.
-func TestACloseInPlaceOfWait(t *testing.T) {
+// An exchanger or accumulator and its fields cannot be closed between Start and Wait.
+func TestCloseBeforeWait(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p, f, x, at := stack(t, set)
 	back := must(halo.NewAccumulator(must(halo.NewPlan(p, set.Links, p2p.Auto, star(3)))(t), set.Compiler, f))(t)
@@ -93,8 +93,8 @@ func TestACloseInPlaceOfWait(t *testing.T) {
 
 func kernelsOf(_, _ []*streams.Kernel, err error) error { return err }
 
-// What is not there is refused before it comes near a device.
-func TestWhatIsNilIsRefused(t *testing.T) {
+// Nil arguments are rejected before any use of a device.
+func TestNilArguments(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p, f, x, at := stack(t, set)
 	d := p.Decomposition
@@ -144,9 +144,9 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 		"gather by no context":        {"context is nil", halo.Gather(none, []float64{}, f, domain.Box{}, 0)},
 		"scatter by no context":       {"context is nil", halo.Scatter(none, f, domain.Box{}, []float64{}, 0)},
 		"Place nothing":               {"decomposition is nil", errorOf(halo.Place(nil, set.Devices))},
-		"Place on no devices":         {"no device for some", errorOf(halo.Place(d, empty.Devices))},
+		"Place on no devices":         {"must have a device for each", errorOf(halo.Place(d, empty.Devices))},
 		"a field on no placement":     {"placement is nil", errorOf(halo.NewField(nil, star(3)))},
-		"a field on no devices":       {"no device for some", errorOf(halo.NewField(empty, star(3)))},
+		"a field on no devices":       {"must have a device for each", errorOf(halo.NewField(empty, star(3)))},
 		"wrap on no placement":        {"placement is nil", errorOf(halo.WrapField(nil, star(3)))},
 		"a plan on no placement":      {"placement is nil", errorOf(halo.NewPlan(nil, set.Links, p2p.Auto, star(3)))},
 		"exchange by no plan":         {"plan is nil", errorOf(halo.NewExchanger(nil, set.Compiler, f))},
@@ -158,22 +158,22 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 		"read nothing":                {"field is nil", errorOf(halo.ReadAll[float64](nil))},
 		"read a subdomain of nothing": {"field is nil", halo.ReadSubdomain[float64](nil, nil, 0, domain.Box{})},
 		"write nothing":               {"field is nil", halo.Write[float64](nil, domain.Box{}, nil)},
-		"a message before the first":  {"message -1 of a plan of 2", x.Transfer(-1).Send(at[0])},
-		"a message after the last":    {"message 2 of a plan of 2", x.Transfer(2).Receive(group, at[0])},
+		"a message before the first":  {"must be less than 2, got -1", x.Transfer(-1).Send(at[0])},
+		"a message after the last":    {"must be less than 2, got 2", x.Transfer(2).Receive(group, at[0])},
 		"a rank alone":                {"see IsDirect", x.ExchangeRank(0, at[0])},
 		"send on no stream":           {"stream is nil", x.Transfer(0).Send(nil)},
 		"receive on no stream":        {"stream is nil", x.Transfer(0).Receive(group, nil)},
 		"receive in no group":         {"group is nil", x.Transfer(1).Receive(nil, at[0])},
 		"streams of no placement":     {"placement is nil", errorOf((*halo.Placement)(nil).NewStreams())},
-		"streams of no devices":       {"no device for some", errorOf(empty.NewStreams())},
+		"streams of no devices":       {"must have a device for each", errorOf(empty.NewStreams())},
 		"fit on no placement":         {"placement is nil", halo.Fit(nil, 1, halo.Spec{Element: halo.Float64})},
-		"fit -1 fields":               {"-1 fields", halo.Fit(p, -1, halo.Spec{Element: halo.Float64})},
-		"kernels by no function":      {"no function makes", kernelsOf(p.Kernels(domain.Radius{}, nil))},
-		"measure no device":           {"no devices", errorOf(halo.Measure(t.Context(), []*streams.Device{nil}, set.Links, set.Compiler, ""))},
+		"fit -1 fields":               {"at least 0, got -1", halo.Fit(p, -1, halo.Spec{Element: halo.Float64})},
+		"kernels by no function":      {"the function is nil", kernelsOf(p.Kernels(domain.Radius{}, nil))},
+		"measure no device":           {"none of them nil", errorOf(halo.Measure(t.Context(), []*streams.Device{nil}, set.Links, set.Compiler, ""))},
 		"measure by no compiler":      {"compiler is nil", errorOf(halo.Measure(t.Context(), set.Devices, &p2p.Links{}, nil, ""))},
-		"launch nothing":              {"kernel is nil", at[0].Launch(nil)},
-		"record nothing":              {"event is nil", at[0].Record(nil)},
-		"wait for nothing":            {"event is nil", at[0].Wait(nil)},
+		"launch nothing":              {"kernel must not be nil", at[0].Launch(nil)},
+		"record nothing":              {"event must not be nil", at[0].Record(nil)},
+		"wait for nothing":            {"event must not be nil", at[0].Wait(nil)},
 	} {
 		refuses(t, name, c.err, c.says)
 	}
@@ -184,26 +184,26 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 	}
 	exchange.SetLimit(testLimit)
 	if r := sum.Result(); exchange.IsDirect() || len(r.Floats)+len(r.Ints)+len(r.Complexes) > 0 {
-		t.Errorf("a nil exchanger is one kernel a GPU: %v; a nil reduction gives %v", exchange.IsDirect(), r)
+		t.Errorf("a nil exchanger is one kernel per GPU: %v; a nil reduction returns %v", exchange.IsDirect(), r)
 	}
 	if session.DriverVersion()+session.CUDAVersion() != "" {
 		t.Error("a nil session has a driver")
 	}
 }
 
-// So are ranks out of range, and methods of nil ghosts and wide halos.
-func TestRanksThatAreNotThere(t *testing.T) {
+// Ranks out of range, and methods of nil ghosts and wide halos, return errors.
+func TestRanksOutOfRange(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p, f, x, at := stack(t, set)
 	wide := must(halo.NewWideHalo(p.Decomposition, domain.Radius{}, 1))(t)
-	refuses(t, "steps by no function", wide.Run(1, nil, nil), "without an exchange or a sweep")
+	refuses(t, "steps by no function", wide.Run(1, nil, nil), "exchange and sweep must not be nil")
 	ghosts := open(boundary.New(set.Compiler, f, boundary.All(boundary.Condition{Kind: boundary.Neumann})))(t)
 	for _, rank := range []int{-1, 2} {
 		for name, err := range map[string]error{
 			"SetFixed": ghosts.SetFixed(rank, at[0]), "Refresh": ghosts.Refresh(rank, at[0], 0, 0), "Mirror": ghosts.Mirror(rank, at[0]),
 			"Move": ghosts.Move(rank, at[0], 0, 0), "Complete": ghosts.Complete(rank, at[0]), "SetOn": ghosts.SetOn(rank, at[0], 0, 0),
 		} {
-			refuses(t, name, err, fmt.Sprintf("subdomain %d of 2", rank))
+			refuses(t, name, err, fmt.Sprintf("must be less than 2, got %d", rank))
 		}
 	}
 	refuses(t, "ghosts on no stream", ghosts.Mirror(0, nil), "stream is nil")
@@ -211,9 +211,9 @@ func TestRanksThatAreNotThere(t *testing.T) {
 	done(t, at, x.Exchange(at))
 }
 
-// An exchange that fails on a device is an error of its call or of a stream that took part, whatever
-// path and way it takes.
-func TestAnExchangeThatFailsSaysSo(t *testing.T) {
+// An exchange that fails on a device returns an error from its call or from a stream that took part, on every
+// path and by every way.
+func TestExchangeReportsFailures(t *testing.T) {
 	for _, path := range paths {
 		for name, parts := range map[string]domain.Vec{"planes": {1, 1, 2}, "packed": {2, 1, 1}} {
 			for by, exchange := range map[string]way{"exchange": nil, "start": byStart} {
@@ -222,7 +222,7 @@ func TestAnExchangeThatFailsSaysSo(t *testing.T) {
 				f := must(halo.NewField(p, star(3)))(t)
 				x := must(halo.NewExchanger(must(halo.NewPlan(p, set.Links, path, star(3)))(t), set.Compiler, f))(t)
 				at := must(p.NewStreams())(t)
-				err := f.Parts[1].Data.Memory.Close() // behind the back of the field
+				err := f.Parts[1].Data.Memory.Close() // without the knowledge of the field
 				if exchange == nil {
 					exchange = (*halo.Exchanger).Exchange
 				}
@@ -237,8 +237,8 @@ func TestAnExchangeThatFailsSaysSo(t *testing.T) {
 	}
 }
 
-// A caller's function that panics is an error, and the field can still be used.
-func TestAPanicInFillIsAnError(t *testing.T) {
+// A panic in a caller's function is returned as an error, and the field can still be used.
+func TestPanicInFill(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	_, f, _, _ := stack(t, set)
 	err := halo.FillPoints(f, func(p domain.Vec) float64 {
@@ -254,17 +254,17 @@ func TestAPanicInFillIsAnError(t *testing.T) {
 		"points by no function":      halo.FillPoints[float64](f, nil),
 		"a row by no function":       halo.Fill(f, func(int) halo.Row[float64] { return nil }),
 	} {
-		refuses(t, name, err, `halo: fill field "u": no function`)
+		refuses(t, name, err, `halo: fill field "u": the function `)
 		if err != nil && strings.Contains(err.Error(), "goroutine") {
-			t.Errorf("%s: a stack in %v", name, err)
+			t.Errorf("%s: stack trace in %v", name, err)
 		}
 	}
 	refuses(t, "points by no function of no field", halo.FillPoints[float64](nil, nil), "field is nil")
 	done(t, nil, halo.FillPoints(f, func(domain.Vec) float64 { return 2 }))
 }
 
-// So is one that makes kernels.
-func TestAPanicInKernelsIsAnError(t *testing.T) {
+// So is a panic in a function that makes kernels.
+func TestPanicInKernels(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
 	layers := domain.UniformRadius(3, 1)
@@ -277,26 +277,26 @@ func TestAPanicInKernelsIsAnError(t *testing.T) {
 		})
 		refuses(t, name, err, `the function of Placement.Kernels for subdomain "1" panicked: no kernel there`)
 		if boundary != nil || inner != nil {
-			t.Errorf("%s: kernels %v and %v beside an error", name, boundary, inner)
+			t.Errorf("%s: kernels %v and %v with an error", name, boundary, inner)
 		}
 	}
 }
 
-// Values that do not stand for the points of a field are refused by name.
-func TestValuesThatAreNoElements(t *testing.T) {
+// Values of the wrong type for a field are rejected with their type.
+func TestValuesOfWrongType(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 6}, [3]bool{}, domain.Vec{1, 2, 1})
-	field := func(e halo.Element, components int, soa bool) *halo.Field {
+	field := func(e domain.Element, components int, soa bool) *halo.Field {
 		return openField(t, p, halo.Spec{Name: "u", Element: e, Components: components, SoA: soa})
 	}
 	real, three, arrays := field(halo.Float64, 1, false), field(halo.Float64, 3, false), field(halo.Float64, 3, true)
-	refuses(t, "whole numbers of reals", errorOf(halo.ReadAll[int64](real)), "type int64")
-	refuses(t, "whole numbers in reals", halo.FillPoints(real, func(domain.Vec) uint64 { return 1 }), "type uint64")
-	refuses(t, "vectors of whole numbers", errorOf(halo.ReadAll[[3]int64](three)), "type [3]int64")
+	refuses(t, "integers from reals", errorOf(halo.ReadAll[int64](real)), "type int64")
+	refuses(t, "integers into reals", halo.FillPoints(real, func(domain.Vec) uint64 { return 1 }), "type uint64")
+	refuses(t, "vectors of integers", errorOf(halo.ReadAll[[3]int64](three)), "type [3]int64")
 	refuses(t, "pointers", errorOf(halo.ReadAll[*int](real)), "type *int")
 	refuses(t, "arrays together", errorOf(halo.ReadAll[float64](arrays)), "Field.Component")
 	refuses(t, "fill arrays together", halo.FillPoints(arrays, func(domain.Vec) float64 { return 1 }), "Field.Component")
-	refuses(t, "a component of another size", errorOf(halo.ReadAll[float64](three)), "8 bytes")
+	refuses(t, "a component of another size", errorOf(halo.ReadAll[float64](three)), "got 8")
 	type named float64
 	type point struct{ X, Y, Z float64 }
 	for name, err := range map[string]error{
@@ -304,8 +304,8 @@ func TestValuesThatAreNoElements(t *testing.T) {
 		"bytes":   errorOf(halo.ReadAll[[8]byte](real)),
 		"vectors": errorOf(halo.ReadAll[[3]float64](three)),
 		"structs": errorOf(halo.ReadAll[point](three)),
-		"complex": errorOf(halo.ReadAll[[2]float32](field(halo.Complex64, 1, false))),
-		"opaque":  errorOf(halo.ReadAll[float64](field(halo.Bytes(8), 1, false))),
+		"complex": errorOf(halo.ReadAll[[2]float32](field(domain.Complex64, 1, false))),
+		"opaque":  errorOf(halo.ReadAll[float64](field(domain.Bytes(8), 1, false))),
 		"one":     errorOf(halo.ReadAll[float64](field(halo.Float64, 1, true))),
 	} {
 		if err != nil {
@@ -315,7 +315,7 @@ func TestValuesThatAreNoElements(t *testing.T) {
 }
 
 // Functions that take an array return an error for one out of range.
-func TestArraysThatAreNotThere(t *testing.T) {
+func TestArraysOutOfRange(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 6}, [3]bool{}, domain.Vec{1, 2, 1})
 	field := func(components int, soa bool) *halo.Field {
@@ -338,17 +338,17 @@ func TestArraysThatAreNotThere(t *testing.T) {
 		if there == nil {
 			there = field(1, false)
 		}
-		refuses(t, name+": copied", at[0].Copy(a.Data, there.Array(0, 0).Data), "not within its memory")
-		refuses(t, name+": wrapped", errorOf(halo.WrapField(p, halo.Spec{Name: "w", Element: halo.Float64}, a, a)), "must be memory of device")
-		refuses(t, name+": used", errorOf(p.Devices[0].NewKernel(streams.KernelSpec{Name: "k", Uses: []streams.Span{a.Data}, Run: func() {}})), "not within its memory")
+		refuses(t, name+": copied", at[0].Copy(a.Data, there.Array(0, 0).Data), "must be within its memory")
+		refuses(t, name+": wrapped", errorOf(halo.WrapField(p, halo.Spec{Name: "w", Element: halo.Float64}, a, a)), "must be in memory of device")
+		refuses(t, name+": used", errorOf(p.Devices[0].NewKernel(streams.KernelSpec{Name: "k", Uses: []streams.Span{a.Data}, Run: func() {}})), "must be within its memory")
 	}
 }
 
-// One field takes part in one exchange at a time, and once.
+// A field takes part in only one exchange at a time, and only once.
 func TestFieldsInTwoExchanges(t *testing.T) {
 	session, another := open(halo.Open(t.Context(), hostDevices(2)))(t), open(halo.Open(t.Context(), hostDevices(2)))(t)
 	at := func(s *halo.Session) *halo.Placement {
-		return must(s.Cut(t.Context(), halo.Cutting{Size: []int{4, 4, 6}, Parts: domain.Vec{1, 1, 2}}))(t)
+		return must(s.Cut(t.Context(), halo.Cutting{Size: []int{4, 4, 6}, Parts: []int{1, 1, 2}}))(t)
 	}
 	p := at(session)
 	many := star(3)
@@ -362,10 +362,10 @@ func TestFieldsInTwoExchanges(t *testing.T) {
 	for name, fields := range map[string][]*halo.Field{
 		"a field": {f, f}, "a field and a component of it": {whole, one}, "a component": {one, first, one}, "what is wrapped": {f, wrapped},
 	} {
-		refuses(t, name+" twice", errorOf(exchanger(fields...)), "comes twice")
+		refuses(t, name+" twice", errorOf(exchanger(fields...)), "is given twice")
 	}
-	refuses(t, "a field of another session", errorOf(exchanger(foreign)), "of another session")
-	refuses(t, "sums of no mode", errorOf(halo.NewReduction(f, session.Compiler, halo.Sum, "fastly")), `sums "fastly"`)
+	refuses(t, "a field of another session", errorOf(exchanger(foreign)), "of another")
+	refuses(t, "sums of no mode", errorOf(halo.NewReduction(f, session.Compiler, halo.Sum, "fastly")), `got "fastly"`)
 	x, y := open(exchanger(f, one))(t), open(exchanger(f))(t)
 	parts, all := open(exchanger(first))(t), open(exchanger(whole))(t)
 	on := openStreams(t, p)
@@ -380,7 +380,7 @@ func TestFieldsInTwoExchanges(t *testing.T) {
 	refuses(t, "a second wait", x.Wait(on), "call Start before Wait")
 }
 
-// Ghosts are read from the subdomain that holds them.
+// ReadSubdomain reads ghosts from the given subdomain.
 func TestReadSubdomain(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		p := place(t, set, []int{5, 6}, [3]bool{true, true, false}, domain.Vec{1, 2, 1})
@@ -392,7 +392,7 @@ func TestReadSubdomain(t *testing.T) {
 		at := openStreams(t, p)
 		done(t, nil, halo.FillPoints(f, number))
 		done(t, at, x.Exchange(at))
-		box := domain.Box{Lo: domain.Vec{-1, 2, 0}, Hi: domain.Vec{6, 7, 1}} // of subdomain 1, which owns [0,5)x[3,6)
+		box := domain.Box{Lo: domain.Vec{-1, 2, 0}, Hi: domain.Vec{6, 7, 1}} // in subdomain 1, which owns [0,5)x[3,6)
 		got := make([]float64, box.Points())
 		done(t, nil, halo.ReadSubdomain(got, f, 1, box))
 		i := 0
@@ -402,14 +402,14 @@ func TestReadSubdomain(t *testing.T) {
 			}
 			i++
 		})
-		refuses(t, "more than there is", halo.ReadSubdomain(got, f, 0, box), "subdomain 0")
+		refuses(t, "a box too large", halo.ReadSubdomain(got, f, 0, box), "subdomain 0")
 		refuses(t, "no such subdomain", halo.ReadSubdomain(got, f, 2, box), "no subdomain 2")
-		refuses(t, "too few values", halo.ReadSubdomain(got[1:], f, 1, box), "elements on the host")
+		refuses(t, "too few values", halo.ReadSubdomain(got[1:], f, 1, box), "as many elements as dst")
 		done(t, nil, errors.Join(halo.ReadSubdomain([]float64{}, f, 1, domain.Box{}), x.Close()))
 	})
 }
 
-// Filling ends with the context.
+// Filling stops when the context ends.
 func TestFillEndsWithTheContext(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	_, f, _, _ := stack(t, set)

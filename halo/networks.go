@@ -14,7 +14,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// prove returns an error, on all processes, unless a network can be had and carries data right.
+// prove returns an error, on all processes, unless a network is available and carries data correctly.
 func (s networks) prove(ctx context.Context, n mpi.Network, insist bool) error {
 	switch n {
 	case mpi.Device:
@@ -25,7 +25,7 @@ func (s networks) prove(ctx context.Context, n mpi.Network, insist bool) error {
 	return nil
 }
 
-// choose has messages take the network that is wanted, or the fastest that is known. It returns what is known. All
+// choose makes messages use the requested network, or the fastest known one. It returns the known trials. All
 // processes call it.
 func (s networks) choose(ctx context.Context, want mpi.Network) (trials []NetworkTrial, err error) {
 	want = cmp.Or(want, mpi.Auto)
@@ -36,7 +36,7 @@ func (s networks) choose(ctx context.Context, want mpi.Network) (trials []Networ
 		return trials, s.take(ctx, fastest(trials))
 	}
 	known := slices.ContainsFunc(trials, func(t NetworkTrial) bool { return t.Network == want && t.Why == "" })
-	if !known || want != mpi.Device { // which another process tries for long
+	if !known || want != mpi.Device { // whose trial by another process takes long
 		if err := s.prove(ctx, want, true); err != nil {
 			return nil, optionError("Devices.Network", "%s: %w", want, err)
 		}
@@ -44,8 +44,8 @@ func (s networks) choose(ctx context.Context, want mpi.Network) (trials []Networ
 	return trials, s.Use(want, want)
 }
 
-// take has messages take networks that were right before. Where NCCL is among them and does not start, none of its
-// messages do.
+// take makes messages use networks that worked in trials. If NCCL is one of them and does not start, no
+// messages use it.
 func (s networks) take(ctx context.Context, n usedNetworks) error {
 	for _, one := range []*mpi.Network{&n.within, &n.across} {
 		if *one != mpi.NCCL {
@@ -61,33 +61,34 @@ func (s networks) take(ctx context.Context, n usedNetworks) error {
 	return s.Use(n.within, n.across)
 }
 
-// follow has messages take the networks of a larger group of processes.
+// follow makes messages use the networks of a larger group of processes.
 func (s networks) follow(ctx context.Context, others *mpi.Processes) error {
 	within, across := others.Used()
 	return s.take(ctx, usedNetworks{within, across})
 }
 
-// NetworkTrial is what came of trying a network between the processes.
+// NetworkTrial is the result of trying a network between the processes.
 type NetworkTrial struct {
-	Network mpi.Network `json:"network"`
-	Library string      `json:"library"`       // that carries messages, in its own words
-	Why     string      `json:"why,omitempty"` // why it cannot be used; "" if it can
-	// What messages take between processes of one host, and of two; nil where there are none.
-	Within, Across *ProcessCurve `json:",omitempty"`
+	Network mpi.Network `json:"network"`       // the network tried
+	Library string      `json:"library"`       // library that carries messages, with its version string
+	Why     string      `json:"why,omitempty"` // why it cannot be used; "" if it works
+	// Message times between processes of one host and of two hosts; nil if there are no
+	// such processes.
+	SameHost, OtherHosts *ProcessCurve `json:",omitempty"`
 }
 
-// usedNetworks are those within a host and between hosts.
+// usedNetworks are the networks within a host and between hosts.
 type usedNetworks struct{ within, across mpi.Network }
 
-// fastest returns the networks over which messages take the least time, Pieces where nothing is known.
+// fastest returns the networks with the lowest message times, Pieces if nothing is known.
 func fastest(trials []NetworkTrial) usedNetworks {
 	best := usedNetworks{mpi.Pieces, mpi.Pieces}
 	for _, kind := range []struct {
 		to    *mpi.Network
 		curve func(NetworkTrial) *ProcessCurve
 	}{
-		{&best.within, func(t NetworkTrial) *ProcessCurve { return t.Within }},
-		{&best.across, func(t NetworkTrial) *ProcessCurve { return t.Across }},
+		{&best.within, func(t NetworkTrial) *ProcessCurve { return t.SameHost }},
+		{&best.across, func(t NetworkTrial) *ProcessCurve { return t.OtherHosts }},
 	} {
 		least := math.Inf(1)
 		for _, t := range trials {
@@ -99,13 +100,13 @@ func fastest(trials []NetworkTrial) usedNetworks {
 	return best
 }
 
-// The sizes at which networks are compared, in powers of 4: those of faces that a step sends.
+// The sizes at which networks are compared, in powers of 4: the sizes of typical faces.
 const (
 	leastCompared = 4 << 10
 	mostCompared  = 4 << 20
 )
 
-// mean returns the geometric mean of the seconds that messages take.
+// mean returns the geometric mean of the message times in seconds.
 func (c *ProcessCurve) mean() float64 {
 	sum, n := 0.0, 0
 	for bytes := int64(leastCompared); bytes <= mostCompared; bytes *= 4 {
@@ -114,29 +115,29 @@ func (c *ProcessCurve) mean() float64 {
 	return math.Exp(sum / float64(n))
 }
 
-// words returns an error on one line.
+// words returns the error on one line.
 func words(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// networksVersion changes when what is tried, or how, does.
+// networksVersion changes when the trials change.
 const networksVersion = 2
 
-// networksKey is what trials depend on.
+// networksKey is everything that trials depend on.
 type networksKey struct {
 	Version int
-	Library string   // MPI's library: its path and the version it reports
+	Library string   // MPI library: path and reported version
 	Driver  string   // of the GPUs
 	Devices []string // names of the GPUs of rank 0
-	Nodes   []int    // by process: the number of its host
+	Nodes   []int    // by process: host number
 }
 
-// networks are those between the devices of processes.
+// networks are the networks between the devices of processes.
 type networks struct {
 	*mpi.Processes
 	devices []*streams.Device // of this process
 	driver  string            // version of the GPUs' driver
 }
 
-// store returns where rank 0 keeps trials.
+// store returns the store of rank 0 for trials.
 func (s networks) store() cache.Store[[]NetworkTrial] {
 	k := networksKey{networksVersion, s.LibraryFile() + " " + s.Library, s.driver, nil, s.Nodes}
 	for _, d := range s.devices {
@@ -145,14 +146,14 @@ func (s networks) store() cache.Store[[]NetworkTrial] {
 	return cache.Remember(cache.At(""), "networks", k, validTrials)
 }
 
-// keep keeps trials, on rank 0. Where that fails, networks are tried again.
+// keep saves trials, on rank 0. If that fails, the next session repeats the trials.
 func (s networks) keep(trials []NetworkTrial) {
 	if s.Rank == 0 {
 		_ = s.store().Put(trials)
 	}
 }
 
-// recall returns the trials that rank 0 has kept, on all processes, nil where there are none. All call it.
+// recall returns the trials saved by rank 0 to all processes, nil if there are none. All processes call it.
 func (s networks) recall(ctx context.Context) (trials []NetworkTrial, err error) {
 	if s.Rank == 0 {
 		trials, _ = s.store().Get()
@@ -162,33 +163,34 @@ func (s networks) recall(ctx context.Context) (trials []NetworkTrial, err error)
 
 func validTrials(trials []NetworkTrial) bool {
 	return !slices.ContainsFunc(trials, func(t NetworkTrial) bool {
-		return t.Within != nil && len(t.Within.Curve) == 0 || t.Across != nil && len(t.Across.Curve) == 0
+		return t.SameHost != nil && len(t.SameHost.Curve) == 0 || t.OtherHosts != nil && len(t.OtherHosts.Curve) == 0
 	})
 }
 
-// ProcessModel is what messages between processes take, which are packed, sent by MPI and unpacked: measured between
-// two processes of one host, and between two hosts. Others of the kind count as alike.
+// ProcessModel has the times of messages between processes, which are packed, sent by MPI and unpacked:
+// measured between two processes of one host, and between two hosts. Other pairs of the same kind are assumed
+// to be alike.
 type ProcessModel struct {
-	Nodes  []int // by rank of the process: the number of its host
-	Within *ProcessCurve
-	Across *ProcessCurve
+	Nodes      []int         // by rank of the process: host number
+	SameHost   *ProcessCurve // between processes of one host; nil if not measured
+	OtherHosts *ProcessCurve // between hosts; nil if not measured
 }
 
-// ProcessCurve is what messages between two processes take.
+// ProcessCurve has the times of messages between two processes.
 type ProcessCurve struct {
-	From, To int // the processes, by rank
-	Curve    p2p.Curve
+	From, To int       // the processes, by rank
+	Curve    p2p.Curve // message time by size
 }
 
-// Time returns how long a message takes from one process to another, from its first call on the host to its arrival. ok
-// is false where that was not measured.
+// Time returns the time of a message from one process to another, from its first call on the host to its
+// arrival. ok is false if it was not measured.
 func (m *ProcessModel) Time(from, to int, bytes int64) (took time.Duration, ok bool) {
 	if m == nil {
 		return 0, false
 	}
-	c := m.Within
+	c := m.SameHost
 	if m.Nodes[from] != m.Nodes[to] {
-		c = m.Across
+		c = m.OtherHosts
 	}
 	if c == nil {
 		return 0, false

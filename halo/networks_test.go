@@ -27,7 +27,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Exchanges of random cuts over each network, and accumulations, are those of geometry and of one process.
+// Exchanges of random decompositions over each network, and accumulations, agree with geometry and with one
+// process.
 func TestProcessesOverNetworks(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
@@ -50,8 +51,8 @@ func TestProcessesOverNetworks(t *testing.T) {
 	})
 }
 
-// Exchanges between real GPUs of two processes over each network that is to be had there: of NCCL also over its network, as
-// between two hosts.
+// Exchanges between real GPUs of two processes over each available network; for NCCL also over its network
+// transport, as between two hosts.
 func TestProcessesOnGPUs(t *testing.T) {
 	platform, err := streams.CUDAPlatform(os.Getenv("HALOX_CUDA"))
 	if err != nil || len(platform.Devices()) < 2 {
@@ -74,7 +75,7 @@ func TestProcessesOnGPUs(t *testing.T) {
 	})
 }
 
-// testNetwork is a network with the variables of programs that have it.
+// testNetwork is a network with the variables of programs that use it.
 type testNetwork struct {
 	name string
 	env  []string
@@ -85,7 +86,7 @@ func testNetworks(t *testing.T) []testNetwork {
 	return []testNetwork{{"mpi", gpus}, {"mpi-device", gpus}, {"nccl", append(gpus, "HALOX_NCCL="+ncclfake.Build(t))}}
 }
 
-// What trials of networks find is taken from then on. A network that is named has to be right, whatever its library says.
+// Networks found by trials are used afterwards. A named network must work, whatever its library reports.
 func TestProcessesTryNetworks(t *testing.T) {
 	testdevices.InTurn(t, 5, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
@@ -97,9 +98,9 @@ func TestProcessesTryNetworks(t *testing.T) {
 			t.Run(tc.name, func(t *testing.T) {
 				env := append(gpus, "HALOX_CACHE="+t.TempDir(), "HALOX_NCCL="+tc.nccl)
 				r := in.Done(t, testmpi.Job{Program: "networks", Ranks: 2, Env: env})
-				for _, want := range []string{"rank 1: network mpi of ", "does not say that it takes device memory", "rank 1 takes mpi-device", tc.found} {
+				for _, want := range []string{"rank 1: network mpi of ", "does not report support for device memory", "rank 1 takes mpi-device", tc.found} {
 					if !strings.Contains(r.Out, want) {
-						t.Errorf("it does not say %q:\n%s", want, r.Out)
+						t.Errorf("%q is missing:\n%s", want, r.Out)
 					}
 				}
 			})
@@ -107,7 +108,7 @@ func TestProcessesTryNetworks(t *testing.T) {
 	})
 }
 
-// triesNetworks has sessions try all networks, name one, and recall what was found.
+// triesNetworks makes sessions try all networks, name one, and load the trials.
 func triesNetworks(p processes) error {
 	ctx := context.Background()
 	done(here, nil, errors.Join(p.devices[0].Close(), p.devices[1].Close()))
@@ -116,17 +117,17 @@ func triesNetworks(p processes) error {
 	}
 	s := must(open(mpi.Auto))(here)
 	if within, across := p.Used(); within != mpi.Pieces || across != mpi.Pieces {
-		return fmt.Errorf("before a trial messages take %s and %s", within, across)
+		return fmt.Errorf("before a trial messages use %s and %s", within, across)
 	}
 	trials := must(s.TryNetworks(ctx))(here)
 	for _, t := range trials {
-		fmt.Printf("rank %d: network %s of %q: %s, measured %t\n", p.Rank, t.Network, t.Library, t.Why, t.Within != nil)
+		fmt.Printf("rank %d: network %s of %q: %s, measured %t\n", p.Rank, t.Network, t.Library, t.Why, t.SameHost != nil)
 	}
 	best, _ := p.Used()
 	done(here, nil, s.Close())
-	s = must(open(""))(here) // which recalls it
+	s = must(open(""))(here) // which loads the trials
 	if within, _ := p.Used(); within != best {
-		return fmt.Errorf("the fastest was %s, and %s is taken later", best, within)
+		return fmt.Errorf("the fastest was %s, and %s is used later", best, within)
 	}
 	done(here, nil, s.Close())
 	at := slices.IndexFunc(trials, func(t halo.NetworkTrial) bool { return t.Why != "" && t.Network != mpi.Device })
@@ -134,23 +135,23 @@ func triesNetworks(p processes) error {
 		return named(p, open, mpi.Device)
 	}
 	if s, err := open(trials[at].Network); s != nil && err == nil {
-		return fmt.Errorf("network %s is taken, which is not to be had: %s", trials[at].Network, trials[at].Why)
+		return fmt.Errorf("network %s is used but unavailable: %s", trials[at].Network, trials[at].Why)
 	}
 	return named(p, open, mpi.Device)
 }
 
-// named has messages take the network that a session names, whatever MPI says of itself.
+// named makes messages use the network that a session names, whatever MPI reports.
 func named(p processes, open func(mpi.Network) (*halo.Session, error), n mpi.Network) error {
 	s := must(open(n))(here)
 	if within, across := p.Used(); within != n || across != n {
-		return fmt.Errorf("messages take %s and %s, and %s was named", within, across, n)
+		return fmt.Errorf("messages use %s and %s, and %s was named", within, across, n)
 	}
 	fmt.Fprintf(os.Stdout, "rank %d takes %s\n", p.Rank, n)
 	return s.Close()
 }
 
-// errs carries out a collective call of which what rank 1 gives is wrong: all return an error at once, which names rank 1, and can
-// go on.
+// errs executes a collective call in which rank 1 passes a wrong argument: all processes immediately return
+// an error that names rank 1, and can continue.
 func (p processes) errs(name, why string, call func(wrong bool) error) error {
 	begin := time.Now()
 	err := call(p.Rank == 1)
@@ -158,14 +159,14 @@ func (p processes) errs(name, why string, call func(wrong bool) error) error {
 	case err == nil || !strings.Contains(err.Error(), why):
 		return fmt.Errorf("%s: %w, want %q", name, err, why)
 	case p.Rank != 1 && !strings.Contains(err.Error(), p.Name(1)):
-		return fmt.Errorf("%s: it does not name %s: %w", name, p.Name(1), err)
+		return fmt.Errorf("%s: the error does not name %s: %w", name, p.Name(1), err)
 	case took > testLimit/3:
 		return fmt.Errorf("%s took %v", name, took)
 	}
 	return p.Err()
 }
 
-// oneErrs has rank 1 alone make a mistake in each call that all make.
+// oneErrs makes a mistake on rank 1 in each collective call.
 func oneErrs(p processes) error {
 	ctx := context.Background()
 	place, spec := p.chain(1)
@@ -179,14 +180,14 @@ func oneErrs(p processes) error {
 		return p.compiler
 	}
 	ended, end := context.WithCancelCause(ctx)
-	end(errors.New("rank 1 has enough"))
+	end(errors.New("rank 1 stops"))
 	contexts := map[bool]context.Context{false: ctx, true: ended}
 	return errors.Join(
 		p.errs("Open with a context that has ended", "context canceled", func(wrong bool) error {
 			_, err := halo.Open(contexts[wrong], halo.Devices{Backend: streams.Host, Count: 1, Processes: p.Processes})
 			return err
 		}),
-		p.errs("Open of -1 devices", "Devices.Count: -1 is negative", func(wrong bool) error {
+		p.errs("Open of -1 devices", "Devices.Count: must not be negative, got -1", func(wrong bool) error {
 			_, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: map[bool]int{false: 1, true: -1}[wrong], Processes: p.Processes})
 			return err
 		}),
@@ -210,12 +211,12 @@ func oneErrs(p processes) error {
 	)
 }
 
-// turns is what a process says when exchanges go well, with its rank and its number.
+// turns is what a process prints when exchanges work, with its rank and its process id.
 const turns = "<rank %d, process %d: exchanges>"
 
-// exchanges has all processes exchange ghosts until one fails.
+// exchanges exchanges ghosts on all processes until one fails.
 func exchanges(p processes) error {
-	grid := must(domain.NewGrid([]int{16, 16, 4 * p.Size()}, [3]bool{false, false, true}))(here)
+	grid := must(domain.NewGrid([]int{16, 16, 4 * p.Size()}, []bool{false, false, true}))(here)
 	cut := must(domain.Decompose(grid, domain.Vec{1, 1, p.Size()}))(here)
 	var owners []int
 	devices := make([]*streams.Device, p.Size())
@@ -223,7 +224,7 @@ func exchanges(p processes) error {
 		owners = append(owners, rank)
 	}
 	devices[p.Rank] = p.devices[0]
-	place := must(halo.PlaceAmong(p.Processes, cut, owners, devices))(here)
+	place := must(halo.PlaceShared(p.Processes, cut, owners, devices))(here)
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}
 	field := must(halo.NewField(place, spec))(here)
 	plan := must(halo.NewPlan(place, p.links, p2p.Auto, spec))(here)
@@ -237,18 +238,18 @@ func exchanges(p processes) error {
 			fmt.Fprintf(os.Stderr, turns+"\n", p.Rank, os.Getpid())
 		}
 	}
-	return errors.New("nobody has failed")
+	return errors.New("no process has failed")
 }
 
-// A link that is cut, and a rank that is killed, in the midst of exchanges: all others end within the limit, and say who it was.
-// Nothing goes on.
+// If a link is cut or a rank is killed during exchanges, all other processes end within the limit and name
+// the cause. No process is left.
 func TestNetnsFailures(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for _, tc := range []struct {
 			name  string
 			hosts int
 			fail  func(t *testing.T, n *testnet.Net, said string)
-			says  *regexp.Regexp // of those that are left; nothing where the launcher may be first to end them
+			says  *regexp.Regexp // output of the remaining processes; nil if the launcher may end them first
 		}{
 			{"link", 2, func(t *testing.T, n *testnet.Net, _ string) { n.Hosts[1].Cut(t) }, regexp.MustCompile(`<rank 0 after .*rank 1 on host node1`)},
 			{"link of 4", 4, func(t *testing.T, n *testnet.Net, _ string) { n.Hosts[2].Cut(t) }, regexp.MustCompile(`<rank [013] after .*rank 2 on host node2`)},
@@ -261,7 +262,7 @@ func TestNetnsFailures(t *testing.T) {
 				job.Then = func(said string) { tc.fail(t, n, said) }
 				r := in.Run(t, n.Over(in, job))
 				took := r.Ended.Sub(r.Said)
-				t.Logf("all ranks had ended %v after that; the launcher hung: %t", took.Round(time.Millisecond), r.Hung)
+				t.Logf("all ranks ended %v later; the launcher hung: %t", took.Round(time.Millisecond), r.Hung)
 				if r.Said.IsZero() || r.Err == nil || len(r.Left) > 0 || r.Late {
 					t.Fatalf("late %t, left %v: %v\n%s", r.Late, r.Left, r.Err, r.Out)
 				}
@@ -269,18 +270,18 @@ func TestNetnsFailures(t *testing.T) {
 					t.Errorf("it took %v:\n%s", took, r.Out)
 				}
 				if tc.says != nil && !tc.says.MatchString(r.Out) {
-					t.Errorf("it does not say %v:\n%s", tc.says, r.Out)
+					t.Errorf("%v is missing:\n%s", tc.says, r.Out)
 				}
 			})
 		}
 	})
 }
 
-// kill ends the process of a rank that has said so.
+// kill kills the process of a rank that has printed its process id.
 func kill(t *testing.T, said string, rank int) {
 	found := regexp.MustCompile(fmt.Sprintf(`<rank %d, process (\d+): exchanges>`, rank)).FindStringSubmatch(said)
 	if found == nil {
-		t.Errorf("rank %d has not said its number: %s", rank, said)
+		t.Errorf("rank %d has not printed its process id: %s", rank, said)
 		return
 	}
 	pid, err := strconv.Atoi(found[1])

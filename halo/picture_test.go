@@ -14,8 +14,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// numbers are the elements that can be added.
-var numbers = []halo.Element{halo.Float32, halo.Float64, halo.Int32, halo.Int64, halo.Complex64, halo.Complex128}
+// numbers are the numeric elements.
+var numbers = []domain.Element{halo.Float32, halo.Float64, halo.Int32, halo.Int64, domain.Complex64, domain.Complex128}
 
 // drawNumbers draws a field of numbers that fits the placement.
 func drawNumbers(t *rapid.T, i int, p *halo.Placement) halo.Spec {
@@ -24,7 +24,7 @@ func drawNumbers(t *rapid.T, i int, p *halo.Placement) halo.Spec {
 	return s
 }
 
-// drawCut draws a grid of up to so many points along an axis, and a cut of it.
+// drawCut draws a grid of up to most points along an axis, and a decomposition of it.
 func drawCut(t *rapid.T, most int) *domain.Decomposition {
 	dims := rapid.IntRange(2, 3).Draw(t, "dims")
 	var periodic [3]bool
@@ -37,18 +37,18 @@ func drawCut(t *rapid.T, most int) *domain.Decomposition {
 	return cut(t, size, periodic, parts)
 }
 
-// drawPlace draws a cut and gives its subdomains to devices.
+// drawPlace draws a decomposition and assigns its subdomains to devices.
 func drawPlace(t *rapid.T, set *testdevices.Set, most int) *halo.Placement {
 	return placeOn(t, set, drawCut(t, most))
 }
 
-// tb is a test, a case of one by rapid, or a program of several processes.
+// tb is a test, a rapid case, or a program of several processes.
 type tb interface {
 	rapid.TB
 	Cleanup(func())
 }
 
-// must returns what was made without an error.
+// must returns a function that returns the value, or fails the test on an error.
 func must[T any](v T, err error) func(t tb) T {
 	return func(t tb) T {
 		t.Helper()
@@ -57,7 +57,7 @@ func must[T any](v T, err error) func(t tb) T {
 	}
 }
 
-// open is must for what is closed at the end of the test.
+// open is must for values that are closed at the end of the test.
 func open[T io.Closer](v T, err error) func(t tb) T {
 	return func(t tb) T {
 		t.Helper()
@@ -67,13 +67,13 @@ func open[T io.Closer](v T, err error) func(t tb) T {
 	}
 }
 
-// errorOf returns the error alone.
+// errorOf returns only the error.
 func errorOf[T any](_ T, err error) error { return err }
 
-// openField allocates a field for the length of the test.
+// openField allocates a field until the end of the test.
 func openField(t tb, p *halo.Placement, s halo.Spec) *halo.Field { return open(halo.NewField(p, s))(t) }
 
-// openStreams makes a stream a subdomain.
+// openStreams makes one stream per subdomain.
 func openStreams(t tb, p *halo.Placement) (at []*streams.Stream) {
 	for _, d := range p.Devices {
 		at = append(at, open(d.NewStream(streams.Normal))(t))
@@ -81,7 +81,7 @@ func openStreams(t tb, p *halo.Placement) (at []*streams.Stream) {
 	return at
 }
 
-// done waits for all streams and checks what was queued.
+// done waits for all streams and checks the errors of queued work.
 func done(t tb, at []*streams.Stream, errs ...error) {
 	for _, s := range at {
 		errs = append(errs, s.Sync(testLimit))
@@ -91,8 +91,8 @@ func done(t tb, at []*streams.Stream, errs ...error) {
 	}
 }
 
-// picture is all that a field of numbers holds, ghosts included, on the host. The
-// values of a point are its components; of complex ones the two parts each.
+// picture is a copy of a field of numbers, including ghosts, on the host. The values of a point are its
+// components, with two parts each if they are complex.
 type picture struct {
 	field *halo.Field
 	data  [][][]byte // by rank, then by array
@@ -139,7 +139,7 @@ func (p *picture) arrays() int {
 // parts returns how many parts a component has, and the bytes of one.
 func (p *picture) parts() (n, size int) {
 	e := p.field.Spec.Element
-	if e == halo.Complex64 || e == halo.Complex128 {
+	if e == domain.Complex64 || e == domain.Complex128 {
 		return 2, e.Size() / 2
 	}
 	return 1, e.Size()
@@ -151,7 +151,7 @@ func (p *picture) values() int {
 	return n * max(1, p.field.Spec.Components)
 }
 
-// bytes returns those of one value of a point.
+// bytes returns the bytes of one value of a point.
 func (p *picture) bytes(rank, value int, at domain.Vec) []byte {
 	n, size := p.parts()
 	array := 0
@@ -193,7 +193,7 @@ func (p *picture) set(rank, value int, at domain.Vec, v float64) {
 // owned returns the box of a rank.
 func (p *picture) owned(rank int) domain.Box { return p.field.Cut.Subdomains[rank].Box }
 
-// each calls f for every value of every point, ghosts included.
+// each calls f for every value of every point, including ghosts.
 func (p *picture) each(f func(rank, value int, at domain.Vec)) {
 	for rank := range p.field.Parts {
 		box := p.owned(rank).Grow(p.field.Spec.Width)
@@ -215,7 +215,7 @@ func eachPoint(b domain.Box, f func(at domain.Vec)) {
 	}
 }
 
-// same stops the test at the first value in which two pictures differ.
+// same fails the test at the first value in which two pictures differ.
 func same(t tb, got, want *picture) {
 	got.each(func(rank, value int, at domain.Vec) {
 		if g, w := got.get(rank, value, at), want.get(rank, value, at); math.Float64bits(g) != math.Float64bits(w) {
@@ -237,8 +237,8 @@ func (p *picture) copyOf() *picture {
 	return c
 }
 
-// imageOf returns the owned point of a field, and its rank, that a ghost of a
-// subdomain's component stands for; ok is false where an exchange does not bring it.
+// imageOf returns the owned point of a field, and its rank, that a ghost of a subdomain's component is a copy
+// of; ok is false if an exchange does not update it.
 func imageOf(f *halo.Field, component int, own domain.Box, ghost domain.Vec) (rank int, q domain.Vec, ok bool) {
 	q = ghost
 	across := 0
@@ -265,7 +265,7 @@ func imageOf(f *halo.Field, component int, own domain.Box, ghost domain.Vec) (ra
 	return 0, q, false
 }
 
-// scatter is a number below 64 made of its arguments.
+// scatter returns a pseudorandom number below 64.
 func scatter(seed, rank, value int, at domain.Vec) float64 {
 	h := uint64(seed)
 	for _, n := range []int{rank, value, at[0], at[1], at[2]} {

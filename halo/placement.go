@@ -16,57 +16,60 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Placement says which device owns which subdomain.
+// Placement assigns the subdomains to devices.
 //
-// Where several processes share a grid, each has a placement of all its subdomains, with the
-// devices of its own. It allocates, fills and exchanges only what lies on these; whatever goes
-// by rank, as streams and arrays, has nothing for the others.
+// If several processes share a grid, each has a placement of all subdomains, with only its own devices. It
+// allocates, fills and exchanges only its own subdomains; slices by rank, such as streams and arrays, are
+// empty for the others.
 type Placement struct {
 	*domain.Decomposition
-	Devices   []*streams.Device // by rank of the subdomain; nil where another process owns it
-	Mapping   *Explanation      // how MapDevices came to the order of the devices; nil where it was not asked
-	Processes *mpi.Processes    // which share the grid; mpi.Alone where this one has all of it
-	Owners    []int             // by rank of the subdomain: the rank of its process
-	Path      p2p.Path          // what plans take that leave it to p2p.Auto, as Cutting.Path says; "" is the fastest
+	Devices   []*streams.Device // by rank of the subdomain; nil if another process owns it
+	Mapping   *Explanation      // result of MapDevices; nil if it did not run
+	Processes *mpi.Processes    // processes that share the grid; mpi.Alone for one
+	Owners    []int             // by rank of the subdomain: rank of its process
+	Path      p2p.Path          // path of plans with p2p.Auto, see Cutting.Path; "" means the fastest
 }
 
-// Place gives subdomain i to device i. There must be as many of one as of the
-// other.
+// Place assigns subdomain i to device i. There must be as many devices as subdomains.
 func Place(d *domain.Decomposition, devices []*streams.Device) (*Placement, error) {
 	if d == nil {
-		return nil, errors.New("halo: a placement of no subdomains: the decomposition is nil")
+		return nil, errors.New("halo: the decomposition is nil")
 	}
 	if len(d.Subdomains) != len(devices) {
-		return nil, fmt.Errorf("halo: %d subdomains (%v) for %d devices", len(d.Subdomains), d.Parts, len(devices))
+		return nil, fmt.Errorf(
+			"halo: must have one device per subdomain (%d, %v), got %d", len(d.Subdomains), d.Parts, len(devices))
 	}
 	p := placeAlone(d, devices)
 	return p, p.usable()
 }
 
-// placeAlone is Place without a check.
+// placeAlone is Place without checks.
 func placeAlone(d *domain.Decomposition, devices []*streams.Device) *Placement {
 	return &Placement{
 		Decomposition: d, Devices: devices, Processes: mpi.Alone(), Owners: make([]int, len(d.Subdomains)),
 	}
 }
 
-// PlaceAmong places subdomains on devices of several processes: owners has the process of each,
-// by rank of the subdomain, and devices the device of each that this process owns, nil for the
-// others. All processes give the same decomposition and owners.
-func PlaceAmong(processes *mpi.Processes, d *domain.Decomposition, owners []int, devices []*streams.Device) (*Placement,
-	error) {
+// PlaceShared places subdomains on devices of several processes. By rank of the subdomain, owners has the
+// process and devices the device; devices of other processes are nil. All processes pass the same
+// decomposition and owners.
+func PlaceShared(
+	processes *mpi.Processes, d *domain.Decomposition, owners []int, devices []*streams.Device,
+) (*Placement, error) {
 	switch {
 	case processes.IsAlone():
 		return Place(d, devices)
 	case d == nil:
-		return nil, errors.New("halo: a placement of no subdomains: the decomposition is nil")
+		return nil, errors.New("halo: the decomposition is nil")
 	case len(d.Subdomains) != len(owners) || len(owners) != len(devices):
-		return nil, fmt.Errorf("halo: %d subdomains (%v) with %d owners and %d devices", len(d.Subdomains), d.Parts,
-			len(owners), len(devices))
+		return nil, fmt.Errorf(
+			"halo: must have one owner and one device per subdomain (%d, %v), got %d owners and %d devices",
+			len(d.Subdomains), d.Parts, len(owners), len(devices))
 	}
 	for rank, owner := range owners {
 		if owner < 0 || owner >= processes.Size() {
-			return nil, fmt.Errorf("halo: subdomain %d is owned by process %d of %d", rank, owner, processes.Size())
+			return nil, fmt.Errorf("halo: the owner of subdomain %d must be less than the %d processes, got %d", rank,
+				processes.Size(), owner)
 		}
 	}
 	p := &Placement{Decomposition: d, Devices: slices.Clone(devices), Processes: processes,
@@ -79,7 +82,13 @@ func (p *Placement) IsLocal(rank int) bool {
 	return p.Owners[rank] == p.Processes.Rank
 }
 
-// FirstDevice returns the device of the first subdomain of this process, nil where it owns none.
+// equals reports whether two placements have the same decomposition and devices.
+func (p *Placement) equals(q *Placement) bool {
+	return p == q || slices.Equal(p.Subdomains, q.Subdomains) && p.Grid == q.Grid &&
+		slices.Equal(p.Devices, q.Devices) && slices.Equal(p.Owners, q.Owners)
+}
+
+// FirstDevice returns the device of the first subdomain of this process, nil if it owns none.
 func (p *Placement) FirstDevice() *streams.Device {
 	for _, d := range p.Devices {
 		if d != nil {
@@ -89,29 +98,29 @@ func (p *Placement) FirstDevice() *streams.Device {
 	return nil
 }
 
-// usable returns an error unless there is a placement, with a device for every subdomain that is
-// this process's, and none for any other.
+// usable returns an error unless the placement has a device for every subdomain of this process, and none for
+// others.
 func (p *Placement) usable() error {
 	if p == nil || p.Decomposition == nil {
 		return errors.New("halo: the placement is nil")
 	}
 	if len(p.Devices) != len(p.Subdomains) || len(p.Owners) != len(p.Subdomains) || p.Processes == nil {
-		return fmt.Errorf("halo: the placement has no device for some of its %d subdomains", len(p.Subdomains))
+		return fmt.Errorf("halo: the placement must have a device for each of its %d subdomains", len(p.Subdomains))
 	}
 	for rank, d := range p.Devices {
 		switch local := p.IsLocal(rank); {
 		case local && d == nil:
-			return fmt.Errorf("halo: the placement has no device for some of its %d subdomains, as for %d",
+			return fmt.Errorf("halo: the placement must have a device for each of its %d subdomains, got none for %d",
 				len(p.Subdomains), rank)
 		case !local && d != nil:
-			return fmt.Errorf("halo: the placement has device %v for subdomain %d, which process %d owns", d, rank,
-				p.Owners[rank])
+			return fmt.Errorf("halo: the placement must have no device (got %v) for subdomain %d of process %d", d,
+				rank, p.Owners[rank])
 		}
 	}
 	return nil
 }
 
-// wanted returns the path that a plan is to take: where that is Auto, the placement's own.
+// wanted returns the path for a plan: for Auto, the path of the placement.
 func (p *Placement) wanted(path p2p.Path) p2p.Path {
 	if path == p2p.Auto && p.Path != "" {
 		return p.Path
@@ -119,7 +128,7 @@ func (p *Placement) wanted(path p2p.Path) p2p.Path {
 	return path
 }
 
-// onOneDevice reports whether two subdomains lie on the same device, as far as this process knows.
+// onOneDevice reports whether two subdomains are on the same device of this process.
 func (p *Placement) onOneDevice(a, b int) bool {
 	return a == b || p.Devices[a] != nil && p.Devices[a] == p.Devices[b]
 }
@@ -130,24 +139,24 @@ func (p *Placement) crosses() bool {
 	return slices.ContainsFunc(p.Devices, func(d *streams.Device) bool { return d != nil && d != first })
 }
 
-// isDry reports whether the devices only count.
+// isDry reports whether the devices only count allocations.
 func (p *Placement) isDry() bool {
 	d := p.FirstDevice()
 	return d != nil && d.IsDry()
 }
 
-// agree returns the error, or where processes share grids an error if any of them has one. All
-// call it.
+// agree returns the error or, if processes share grids, an error if any of them has one. All processes call
+// it.
 func (d Devices) agree(ctx context.Context, what string, err error) error {
-	if ctx == nil { // which the others are told
+	if ctx == nil { // an error that the others receive
 		ctx, err = context.Background(), cmp.Or(err, errNoContext)
 	}
 	return d.Processes.Agree(ctx, what, err)
 }
 
-// Agree returns the error, or where processes share the grid an error if any of them has one: it is how they do
-// something in step that each may fail at. All call it. What wraps one of kinds on one process does on all. In a dry
-// run // it returns the error.
+// Agree returns the error or, if processes share the grid, an error if any of them has one, so that all
+// processes fail together. All processes call it. An error that wraps one of kinds on one process does so on
+// all. In a dry run it returns the error.
 func (p *Placement) Agree(ctx context.Context, what string, err error, kinds ...error) error {
 	if p == nil || p.isDry() {
 		return err
@@ -155,9 +164,9 @@ func (p *Placement) Agree(ctx context.Context, what string, err error, kinds ...
 	return p.Processes.Agree(ctx, "halo: "+what, err, kinds...)
 }
 
-// share returns which of the ids this process takes, where several processes of a host see the
-// same devices: each as many as the others, or one more. Where each sees others, as schedulers
-// can have it, each takes all that it sees. All processes call it.
+// share returns the ids that this process takes if several processes of a host see the same devices: the
+// devices are divided evenly. If each process sees different devices, as with some schedulers, it takes all
+// that it sees. All processes call it.
 func (d Devices) share(ctx context.Context, infos []streams.Info, ids []int) ([]int, error) {
 	var seen []string
 	for _, id := range ids {
@@ -181,8 +190,8 @@ func (d Devices) share(ctx context.Context, infos []streams.Info, ids []int) ([]
 	return d.part(infos[ids[0]], ids, index, count)
 }
 
-// part returns part index of count of the ids, and of these the first so many that were asked
-// for. Host devices can be as many as anyone likes.
+// part returns part index of count of the ids, limited to the requested count. There can be any number of CPU
+// devices.
 func (d Devices) part(first streams.Info, ids []int, index, count int) ([]int, error) {
 	n := len(ids)
 	switch {
@@ -191,14 +200,15 @@ func (d Devices) part(first streams.Info, ids []int, index, count int) ([]int, e
 	case first.HostCores:
 		return ids[:max(1, n/count)], nil
 	case n < count:
-		return nil, optionError("Devices.Processes", "%d processes of host %s share %d %ss: start at most one a %s",
-			count, d.Processes.Hosts[d.Processes.Rank], n, first.Noun, first.Noun)
+		return nil, optionError("Devices.Processes",
+			"host %s has %d %ss for %d processes: start at most one process per %s",
+			d.Processes.Hosts[d.Processes.Rank], n, first.Noun, count, first.Noun)
 	}
 	part := ids[n*index/count : n*(index+1)/count]
 	if d.Count > len(part) {
 		return nil, optionError("Devices.Count",
-			"%d were asked for; of the %d %ss of host %s, which %d processes share, this one has %d",
-			d.Count, n, first.Noun, d.Processes.Hosts[d.Processes.Rank], count, len(part))
+			"must be at most %d, the share of this process of the %d %ss of host %s (%d processes), got %d",
+			len(part), n, first.Noun, d.Processes.Hosts[d.Processes.Rank], count, d.Count)
 	}
 	if d.Count > 0 && len(d.IDs) == 0 {
 		part = part[:d.Count]
@@ -206,7 +216,7 @@ func (d Devices) part(first streams.Info, ids []int, index, count int) ([]int, e
 	return part, nil
 }
 
-// count returns how many devices each process has opened. All processes call it.
+// count returns the number of devices that each process has opened. All processes call it.
 func (d Devices) count(ctx context.Context, opened int) (counts []int, err error) {
 	return mpi.Gather(ctx, d.Processes, "count devices", opened)
 }
@@ -221,14 +231,13 @@ func live(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Split cuts what a subdomain owns into its boundary region, with the given layers
-// at the sides where there is a neighbour, and its interior, see domain.Split. One
-// who sweeps the boundary region first can exchange it while the interior is
-// swept. Neighbours need at a low side as many layers as their fields have ghosts
-// at the high side, and the other way round.
+// Split divides the box of a subdomain into its boundary region, with the given layers at the sides with a
+// neighbor, and its interior, see domain.Split. A caller that sweeps the boundary region first can exchange
+// it during the sweep of the interior. At a low side, neighbors need as many layers as their fields have
+// ghosts at the high side, and vice versa.
 func (p *Placement) Split(rank int, layers domain.Radius) (interior domain.Box, boundary []domain.Box) {
 	for _, side := range domain.Faces(p.Grid.Dims) {
-		if _, ok := p.Neighbour(rank, side); ok {
+		if _, ok := p.Neighbor(rank, side); ok {
 			continue
 		}
 		if a := side.Axis(); side[a] < 0 {
@@ -240,13 +249,13 @@ func (p *Placement) Split(rank int, layers domain.Radius) (interior domain.Box, 
 	return domain.Split(p.Subdomains[rank].Box, layers)
 }
 
-// Kernels makes two launches ready for every subdomain, by rank, one over the
-// boundary region and one over the interior that Split gives, and nil where that
-// has no points. kernel makes a launch over boxes; its error ends this, and so does a panic in it.
+// Kernels prepares two launches for every subdomain, by rank: one over the boundary region and one over the
+// interior of Split; nil if a region has no points. kernel makes a launch over boxes; Kernels returns its
+// errors and panics.
 func (p *Placement) Kernels(layers domain.Radius, kernel func(rank int, boxes []domain.Box) (*streams.Kernel,
 	error)) (boundary, interior []*streams.Kernel, err error) {
 	if kernel == nil {
-		return nil, nil, errors.New("halo: kernels that no function makes")
+		return nil, nil, errors.New("halo: Placement.Kernels: the function is nil")
 	}
 	made := func(rank int, boxes []domain.Box) (k *streams.Kernel, err error) {
 		defer streams.Caught(&err, "the function of Placement.Kernels for subdomain", strconv.Itoa(rank))
@@ -269,8 +278,8 @@ func (p *Placement) Kernels(layers domain.Radius, kernel func(rank int, boxes []
 	return boundary, interior, nil
 }
 
-// Streams is a stream for every subdomain of a placement, by rank, as Start and
-// Wait take them; nil for those of other processes.
+// Streams has a stream for every subdomain of a placement, by rank, as Start and Wait take them; nil for
+// those of other processes.
 type Streams []*streams.Stream
 
 // NewStreams makes a stream for every subdomain, on its device.
@@ -293,10 +302,10 @@ func (p *Placement) NewStreams() (Streams, error) {
 	return at, nil
 }
 
-// Launch queues a kernel on every stream, by rank, and nothing where it is nil.
+// Launch queues a kernel on every stream, by rank; it skips nil kernels.
 func (at Streams) Launch(byRank []*streams.Kernel) error {
 	if len(byRank) != len(at) {
-		return fmt.Errorf("halo: %d kernels for %d subdomains", len(byRank), len(at))
+		return fmt.Errorf("halo: must have one kernel per subdomain (%d), got %d", len(at), len(byRank))
 	}
 	for rank, k := range byRank {
 		if k == nil || at[rank] == nil {
@@ -309,8 +318,7 @@ func (at Streams) Launch(byRank []*streams.Kernel) error {
 	return nil
 }
 
-// Sync makes the host wait until every stream has done all that was queued, for
-// at most limit each.
+// Sync makes the host wait until all queued work has finished, for at most limit per stream.
 func (at Streams) Sync(limit time.Duration) error {
 	for _, s := range at {
 		if s == nil {
@@ -323,7 +331,7 @@ func (at Streams) Sync(limit time.Duration) error {
 	return nil
 }
 
-// Close closes the streams. Those of several devices are waited for together.
+// Close closes the streams. It waits for those of several devices in parallel.
 func (at Streams) Close() error {
 	var all streams.Resources
 	for _, s := range at {
@@ -334,26 +342,24 @@ func (at Streams) Close() error {
 	return all.Close()
 }
 
-// maxSearched is the largest number of subdomains whose orders are all searched.
+// maxSearched is the largest number of subdomains for which all orders are searched.
 const maxSearched = 8
 
-// same is the relative difference of two costs that are taken for equal: they are
-// sums in any order.
+// same is the relative difference below which two costs are equal: they are sums in varying order.
 const same = 1e-9
 
-// margin is what share of the cost another order must save to be taken in place of
-// the given one: links that are alike never measure quite alike.
+// margin is the share of the cost that another order must save to replace the given one, because identical
+// links never measure identically.
 const margin = 0.05
 
-// Cost is what an exchange costs under an order of the devices, in the unit of the
-// cost function. A device sends its messages one after the other, and gets its
-// messages one after the other at the same time.
+// Cost is the cost of an exchange under an order of the devices, in the unit of the cost function. A device
+// sends its messages one after another and, at the same time, receives its messages one after another.
 type Cost struct {
-	Busiest float64 // what the busiest device sends, or gets, whichever is more
-	Total   float64 // of all messages
+	Busiest float64 // sum over the messages that the busiest device sends or receives, whichever is more
+	Total   float64 // sum over all messages
 }
 
-// less compares the busiest devices, and among equals the totals.
+// less compares the busiest devices, and the totals on ties.
 func (c Cost) less(d Cost) bool {
 	if c.Busiest < d.Busiest*(1-same) {
 		return true
@@ -361,31 +367,31 @@ func (c Cost) less(d Cost) bool {
 	return c.Busiest <= d.Busiest*(1+same) && c.Total < d.Total*(1-same)
 }
 
-// worthwhile reports whether c saves enough of d.
+// worthwhile reports whether c saves enough compared with d.
 func (c Cost) worthwhile(d Cost) bool {
 	const most = 1 - margin
 	return c.Busiest < most*d.Busiest || c.Busiest <= d.Busiest*(1+same) && c.Total < most*d.Total
 }
 
-// Explanation says how MapDevices came to its order.
+// Explanation explains the order chosen by MapDevices.
 type Explanation struct {
 	Given    Cost  // of subdomain i on device i
 	Greedy   Cost  // of the greedy order
 	Exact    Cost  // of the best order of all; as Greedy where they are too many
-	Searched bool  // all orders were searched
-	Kept     bool  // the given order stays
+	Searched bool  // true if all orders were searched
+	Kept     bool  // true if the given order was kept
 	Order    []int // by rank, an index into the devices given
 }
 
-// String gives the costs and the order in one line.
+// String returns the costs and the order in one line.
 func (e Explanation) String() string {
 	exact := fmt.Sprintf("not searched beyond %d subdomains", maxSearched)
 	if e.Searched {
 		exact = fmt.Sprintf("%.4g", e.Exact.Busiest)
 	}
-	taken := fmt.Sprintf("subdomains lie on devices %v of those given", e.Order)
+	taken := fmt.Sprintf("subdomains are on devices %v of those given", e.Order)
 	if e.Kept {
-		taken = "the devices stay in the order given"
+		taken = "the devices keep the given order"
 	}
 	return fmt.Sprintf("cost of the busiest device: as given %.4g, greedy %.4g, exact %s: %s", e.Given.Busiest,
 		e.Greedy.Busiest, exact, taken)

@@ -14,48 +14,48 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Message is what one subdomain sends a neighbour in one exchange: points of
-// every field, in one piece, for all directions in which it is the neighbour. Faces that
-// travel as they lie are messages of their own, see Plan.
+// Message is the data that one subdomain sends to a neighbor in one exchange: points of every field, in one
+// piece, for all directions in which it is the neighbor. Some contiguous faces are separate messages, see
+// Plan.
 type Message struct {
 	From, To   int              // ranks
-	Dir        domain.Direction // from the sender's side; of several directions one, see domain.Leading
-	Parts      []Part
-	Bytes      int64    // with what aligns the parts
-	Contiguous bool     // a single part, which travels as it lies, not packed
-	Path       p2p.Path // between the two devices
-	Why        string   // why that path
+	Dir        domain.Direction // from the sender; of several directions the leading one, see domain.Leading
+	Parts      []Part           // in the order of their offsets
+	Bytes      int64            // including the alignment of parts
+	Contiguous bool             // a single part, copied without packing
+	Path       p2p.Path         // between the two devices
+	Why        string           // reason for the path, for people
 }
 
-// isStored reports whether the sender stores the message straight into the ghosts.
+// isStored reports whether the sender stores the message directly into the ghosts.
 func (m Message) isStored() bool { return m.Path.Traits().Stored }
 
-// Part is what a message carries of one array in one direction.
+// Part is the share of a message from one array in one direction.
 type Part struct {
-	Dir              domain.Direction // from the sender's side
-	Field, Component int
-	Send             domain.Box // owned by the sender
-	Ghost            domain.Box // of the receiver, of the same size
-	Offset, Bytes    int64      // in the message
+	Dir              domain.Direction // from the sender
+	Field, Component int              // indices of the field in the plan, and of the array in the field
+	Send             domain.Box       // owned by the sender
+	Ghost            domain.Box       // of the receiver, of the same size
+	Offset, Bytes    int64            // in the message
 }
 
-// Plan lists the messages of an exchange of some fields: one from a subdomain to each neighbour,
-// be it that in several directions, as around a ring of two, or its own.
+// Plan lists the messages of an exchange of some fields: one from a subdomain to each neighbor, even if it is
+// the neighbor in several directions (as in a ring of two) or the subdomain itself.
 //
-// But what can travel as it lies, in one piece at both ends, is a message of its own if it has
-// 64 KiB or more: joined, its bytes would be read and written once more at either end, and the
-// launch of a copy that is spared takes no longer than to move about that many. Shorter ones are
-// if they are the only ones of a pair, one or two: a joined message is packed, copied and unpacked.
-// Over path direct, where nothing is packed, all of a pair is one message.
+// A part that is contiguous at both ends is a separate message if it has 64 KiB or more: packing it would
+// read and write its bytes once more at either end, and the launch that packing saves takes no longer than
+// moving about that many bytes. Shorter contiguous parts are separate if they are the only one or two of a
+// pair, since a joined message is packed, copied and unpacked. On path direct, where nothing is packed, all
+// parts of a pair are one message.
 type Plan struct {
-	Placement *Placement
-	Specs     []Spec
-	Messages  []Message
-	cuts      []*domain.Decomposition // by field: of its own points
+	Placement *Placement              // devices of the subdomains
+	Specs     []Spec                  // one per field
+	Messages  []Message               // messages of one exchange
+	cuts      []*domain.Decomposition // by field: decomposition of its points
 }
 
-// Bytes returns what one exchange sends of points from device to device. What stays on a
-// device does not count, nor what aligns parts in a message.
+// Bytes returns the bytes that one exchange sends from device to device, without copies within a device and
+// without alignment.
 func (p *Plan) Bytes() int64 {
 	sum := int64(0)
 	for _, m := range p.Messages {
@@ -69,10 +69,10 @@ func (p *Plan) Bytes() int64 {
 	return sum
 }
 
-// partAlignment is what parts are aligned to within a message.
+// partAlignment is the alignment of parts within a message, in bytes.
 const partAlignment = 16
 
-// add adds a part behind those that the message has.
+// add appends a part to the message.
 func (m *Message) add(p Part) {
 	p.Offset = (m.Bytes + partAlignment - 1) / partAlignment * partAlignment
 	m.Parts = append(m.Parts, p)
@@ -89,18 +89,17 @@ func (p *Plan) hasGaps() bool {
 	return false
 }
 
-// NewPlan plans the exchange of the ghosts of all fields of a placement together.
-// Every message takes the path that is wanted. With Auto that is the Path of the placement, or where
-// it has none the fastest that its link has for a message of its size, or Direct for all where one
-// kernel per GPU does the whole exchange in less time. It is an error to want a path that a link cannot give,
-// and to need more layers than a neighbour owns.
+// NewPlan plans the exchange of the ghosts of all fields of a placement together. Every message takes path
+// want. Auto means the Path of the placement or, if that is empty, the fastest path of the link for the size
+// of the message, or Direct for all messages if one kernel per GPU is faster for the whole exchange. It is an
+// error if a link does not support the path, or if the ghosts are wider than a neighbor's subdomain.
 func NewPlan(p *Placement, links *p2p.Links, want p2p.Path, specs ...Spec) (*Plan, error) {
 	plan, err := planMessages(p, specs)
 	if err != nil {
 		return nil, err
 	}
 	if links == nil {
-		return nil, fmt.Errorf("halo: a plan without links: see p2p.Discover")
+		return nil, fmt.Errorf("halo: the links of a plan are nil: see p2p.Discover")
 	}
 	if err := plan.choosePaths(links, p.wanted(want)); err != nil {
 		return nil, err
@@ -109,14 +108,14 @@ func NewPlan(p *Placement, links *p2p.Links, want p2p.Path, specs ...Spec) (*Pla
 	return plan, nil
 }
 
-// planMessages plans messages that have no paths yet. It looks at no device.
+// planMessages plans messages without paths. It does not use any device.
 func planMessages(p *Placement, specs []Spec) (*Plan, error) {
 	if err := p.usable(); err != nil {
 		return nil, err
 	}
 	plan := &Plan{Placement: p}
 	if len(specs) == 0 {
-		return nil, fmt.Errorf("halo: a plan for no field")
+		return nil, fmt.Errorf("halo: a plan must have at least one field")
 	}
 	for _, s := range specs {
 		s = s.filled()
@@ -137,17 +136,17 @@ func planMessages(p *Placement, specs []Spec) (*Plan, error) {
 	return plan, nil
 }
 
-// maxPlanBytes is how many bytes the fields of a plan have together: each point goes in 26 directions at most, so
-// that sums over messages stay within 64 bits.
+// maxPlanBytes is the limit for the bytes of all fields of a plan: each point goes in at most 26 directions,
+// so sums over messages fit in 64 bits.
 const maxPlanBytes = 1 << 58
 
-// checkSize returns an error if the fields have more.
+// checkSize returns an error if the fields exceed maxPlanBytes.
 func (p *Plan) checkSize() error {
 	sum := 0.0
 	for i, s := range p.Specs {
-		count, bytes := s.Arrays()
+		count, _ := s.Arrays()
 		for _, sub := range p.cuts[i].Subdomains {
-			l, err := domain.NewLayout(sub.Box, s.Width, bytes)
+			l, err := s.layout(sub.Box)
 			if err != nil {
 				return err
 			}
@@ -155,16 +154,16 @@ func (p *Plan) checkSize() error {
 		}
 	}
 	if sum > maxPlanBytes {
-		return fmt.Errorf("halo: a plan for fields of %g bytes; must be at most 2^58", sum)
+		return fmt.Errorf("halo: the fields of a plan must have at most 2^58 bytes, got %g", sum)
 	}
 	return nil
 }
 
-// addFrom adds the messages of a subdomain.
+// addFrom adds the messages sent by a subdomain.
 func (p *Plan) addFrom(rank int) error {
 	var all []Message // one per direction
 	for _, dir := range domain.Directions(p.Placement.Grid.Dims) {
-		to, ok := p.Placement.Neighbour(rank, dir)
+		to, ok := p.Placement.Neighbor(rank, dir)
 		if !ok {
 			continue
 		}
@@ -182,12 +181,12 @@ func (p *Plan) addFrom(rank int) error {
 	return nil
 }
 
-// message returns what goes from one subdomain to its neighbour in a direction;
-// it has no parts if no field needs any.
+// message returns the message from one subdomain to its neighbor in a direction; it has no parts if no field
+// needs any.
 func (p *Plan) message(from, to int, dir domain.Direction) Message {
 	m := Message{From: from, To: to, Dir: dir}
 	for i, s := range p.Specs {
-		if !reaches(s, dir) {
+		if !reaches(s, dir) || s.IsConstant() {
 			continue
 		}
 		cut := p.cuts[i]
@@ -204,12 +203,12 @@ func (p *Plan) message(from, to int, dir domain.Direction) Message {
 	return m
 }
 
-// reaches reports whether the field has neighbours in that direction.
+// reaches reports whether the field needs the neighbor in that direction.
 func reaches(s Spec, dir domain.Direction) bool {
 	return dir[0]*dir[0]+dir[1]*dir[1]+dir[2]*dir[2] <= int(s.Connectivity)+1
 }
 
-// contiguous reports whether the message can travel as it lies at both ends.
+// contiguous reports whether the message is contiguous at both ends.
 func (p *Plan) contiguous(m Message) (bool, error) {
 	if len(m.Parts) != 1 {
 		return false, nil
@@ -220,14 +219,13 @@ func (p *Plan) contiguous(m Message) (bool, error) {
 		return false, nil
 	}
 	cut := p.cuts[part.Field]
-	_, bytes := s.Arrays()
 	idle := p.idleAxes()
 	var length [2]int64
 	for i, end := range []struct {
 		rank int
 		box  domain.Box
 	}{{m.From, part.Send}, {m.To, part.Ghost}} {
-		l, err := domain.NewLayout(cut.Subdomains[end.rank].Box, s.Width, bytes)
+		l, err := s.layout(cut.Subdomains[end.rank].Box)
 		if err != nil {
 			return false, err
 		}
@@ -247,11 +245,10 @@ func (p *Plan) idleAxes() (idle [3]bool) {
 	return idle
 }
 
-// minAsItLies is how many bytes a message that can travel as it lies has at least to do so beside
-// one that is packed, see Plan.
-const minAsItLies = 64 << 10
+// minContiguous is the minimum size in bytes of a contiguous message that is sent separately, see Plan.
+const minContiguous = 64 << 10
 
-// oneOf returns one message of several from one subdomain to another, with the parts field by field.
+// oneOf joins several messages from one subdomain to another into one, with the parts field by field.
 func oneOf(all []Message) Message {
 	m := all[0]
 	if len(all) == 1 {
@@ -272,12 +269,12 @@ func oneOf(all []Message) Message {
 	return m
 }
 
-// joinPacked joins the messages of a subdomain, one per direction, to one for each neighbour, except
-// for those that are better sent as they lie.
+// joinPacked joins the messages of a subdomain, one per direction, into one per neighbor, except for
+// contiguous ones that are better sent separately.
 func joinPacked(all []Message) []Message {
-	isLong := func(m Message) bool { return m.Contiguous && m.Bytes >= minAsItLies }
+	isLong := func(m Message) bool { return m.Contiguous && m.Bytes >= minContiguous }
 	worth := map[int]bool{}
-	short := map[int]int{} // to a neighbour, that could travel as they lie
+	short := map[int]int{} // by neighbor: contiguous messages below minContiguous
 	for _, m := range all {
 		if m.Contiguous && !isLong(m) {
 			short[m.To]++
@@ -287,8 +284,7 @@ func joinPacked(all []Message) []Message {
 	return joinWhere(all, func(m Message) bool { return !isLong(m) && worth[m.To] })
 }
 
-// copiesOfPacked is how many copies a message may have in place of being packed, sent and
-// unpacked.
+// copiesOfPacked is the maximum number of separate copies that replace packing, sending and unpacking.
 const copiesOfPacked = 2
 
 // joinDirect joins the messages of each pair that are stored into ghosts.
@@ -296,8 +292,8 @@ func (p *Plan) joinDirect() {
 	p.Messages = joinWhere(p.Messages, Message.isStored)
 }
 
-// joinWhere joins the messages from one subdomain to another of which join is true. What is
-// joined takes the place of the first.
+// joinWhere joins the messages between the same two subdomains for which join returns true. The joined
+// message takes the place of the first.
 func joinWhere(all []Message, join func(Message) bool) (left []Message) {
 	groups := map[[2]int][]Message{}
 	for _, m := range all {
@@ -318,12 +314,12 @@ func joinWhere(all []Message, join func(Message) bool) (left []Message) {
 	return left
 }
 
-// choosePaths gives every message its path.
+// choosePaths sets the path of every message.
 func (p *Plan) choosePaths(links *p2p.Links, want p2p.Path) (err error) {
 	devices := p.Placement.Devices
 	for i := range p.Messages {
 		m := &p.Messages[i]
-		if p.acrossProcesses(m) {
+		if p.setProcessPath(m) {
 			continue
 		}
 		if m.Path, m.Why, err = links.Choose(want, devices[m.From], devices[m.To], shapeOf(*m)); err != nil {
@@ -336,8 +332,8 @@ func (p *Plan) choosePaths(links *p2p.Links, want p2p.Path) (err error) {
 	return nil
 }
 
-// acrossProcesses gives a message its path if this process does not have both of its ends.
-func (p *Plan) acrossProcesses(m *Message) bool {
+// setProcessPath sets the path of a message unless this process has both of its ends.
+func (p *Plan) setProcessPath(m *Message) bool {
 	from, to := p.Placement.Owners[m.From], p.Placement.Owners[m.To]
 	switch {
 	case from != to:
@@ -350,11 +346,11 @@ func (p *Plan) acrossProcesses(m *Message) bool {
 	return true
 }
 
-// whyMPI says why a message between two processes takes path mpi.
+// whyMPI explains why a message between two processes takes path mpi.
 func (p *Placement) whyMPI(from, to int) string {
 	all := p.Processes
 	if all.Nodes[from] == all.Nodes[to] {
-		return fmt.Sprintf("from rank %d to rank %d of host %s: a process reaches no other's memory", from, to,
+		return fmt.Sprintf("from rank %d to rank %d of host %s: processes do not share memory", from, to,
 			all.Hosts[from])
 	}
 	return fmt.Sprintf("from %s to %s: another host", all.Name(from), all.Name(to))
@@ -364,9 +360,9 @@ func shapeOf(m Message) p2p.MessageShape {
 	return p2p.MessageShape{Bytes: m.Bytes, Packed: !m.Contiguous}
 }
 
-// preferDirect takes path direct for all messages, where that is possible and one
-// kernel a GPU brings them all sooner than each its own fastest path, by what was
-// measured. Where nothing was, it does: it spares all but one launch a GPU.
+// preferDirect sets path direct for all messages if it is possible and, according to measurements, one kernel
+// per GPU is faster than the fastest path of each message. Without measurements it is preferred, since it
+// needs one launch per GPU.
 func (p *Plan) preferDirect(links *p2p.Links) {
 	if !p.canBeDirect(links) {
 		return
@@ -386,8 +382,8 @@ func (p *Plan) preferDirect(links *p2p.Links) {
 	}
 }
 
-// canBeDirect reports whether one kernel a GPU can do the whole exchange: every
-// subdomain has a GPU of its own, all links are usable, and no values have gaps.
+// canBeDirect reports whether one kernel per GPU can do the whole exchange: every subdomain has its own GPU,
+// all links are usable, and no values have gaps.
 func (p *Plan) canBeDirect(links *p2p.Links) bool {
 	devices := p.Placement.Devices
 	if !p.Placement.Processes.IsAlone() || !haveOwnGPUs(devices) || p.hasGaps() {
@@ -404,8 +400,7 @@ func (p *Plan) canBeDirect(links *p2p.Links) bool {
 	return true
 }
 
-// haveOwnGPUs reports whether the subdomains, one for each device, lie on GPUs, and
-// each on another.
+// haveOwnGPUs reports whether the devices of the subdomains are different GPUs.
 func haveOwnGPUs(devices []*streams.Device) bool {
 	seen := map[*streams.Device]bool{}
 	for _, d := range devices {
@@ -417,9 +412,8 @@ func haveOwnGPUs(devices []*streams.Device) bool {
 	return true
 }
 
-// forecast returns how long the device that sends longest is busy: with one kernel
-// for all messages, and with each over the path that it has. ok is false where that
-// was not measured.
+// forecast returns how long the device with the longest sends is busy: with one kernel for all messages, and
+// with the current path of each. ok is false if that was not measured.
 func (p *Plan) forecast(model *p2p.LinkModel) (together, each time.Duration, ok bool) {
 	for rank := range p.Placement.Devices {
 		out := p.outgoing(rank)
@@ -441,7 +435,7 @@ func (p *Plan) forecast(model *p2p.LinkModel) (together, each time.Duration, ok 
 	return together, each, true
 }
 
-// outgoing returns the messages of a rank to others.
+// outgoing returns the messages of a rank to other ranks.
 func (p *Plan) outgoing(rank int) (out []Message) {
 	for _, m := range p.Messages {
 		if m.From == rank && m.To != rank {
@@ -451,13 +445,13 @@ func (p *Plan) outgoing(rank int) (out []Message) {
 	return out
 }
 
-// time returns how long a message takes between the ends of a message.
+// time returns the time of a message over a path.
 func (p *Plan) time(model *p2p.LinkModel, m Message, path p2p.Path, shape p2p.MessageShape) (time.Duration, bool) {
 	return model.Time(p.Placement.Devices[m.From], p.Placement.Devices[m.To], path, shape)
 }
 
-// Path returns the path that all messages between different devices take, ""
-// if there are none, and "mixed" where they differ. Those within other processes do not count.
+// Path returns the path of all messages between different devices, "" if there are none, and "mixed" if they
+// differ. Messages within other processes are ignored.
 func (p *Plan) Path() string {
 	path := ""
 	for _, m := range p.Messages {
@@ -477,7 +471,7 @@ func (p *Placement) crossesProcesses(m Message) bool {
 	return p.Owners[m.From] != p.Owners[m.To]
 }
 
-// mostBetween returns how many messages go from one process to another, at most.
+// mostBetween returns the maximum number of messages from one process to another.
 func (p *Plan) mostBetween() (most int) {
 	count := map[[2]int]int{}
 	for _, m := range p.Messages {
@@ -490,7 +484,8 @@ func (p *Plan) mostBetween() (most int) {
 	return most
 }
 
-// agree returns the error, or where processes share the grid of the plan an error if any of them has one. All call it.
+// agree returns the error or, if processes share the grid of the plan, an error if any of them has one. All
+// processes call it.
 func (p *Plan) agree(what string, err error) error {
 	if p == nil {
 		return err
@@ -498,8 +493,8 @@ func (p *Plan) agree(what string, err error) error {
 	return p.Placement.Agree(context.Background(), what, err)
 }
 
-// compare returns an error, on all processes, unless they plan the same messages between each
-// other: else their bytes would end up anywhere.
+// compare returns an error, on all processes, unless they plan the same messages between each other.
+// Otherwise messages would be received into wrong places.
 func (p *Plan) compare() error {
 	processes := p.Placement.Processes
 	mine := p.fingerprint()
@@ -510,7 +505,7 @@ func (p *Plan) compare() error {
 	for rank, other := range all {
 		if string(other) != string(mine) {
 			return fmt.Errorf(
-				"halo: %s plans another exchange than %s: all processes must make the same ones in the same order",
+				"halo: %s plans a different exchange than %s: all must plan the same exchanges in the same order",
 				processes.Name(rank), processes.Name(processes.Rank))
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// MeasureProcesses measures what messages between the processes take that share grids: between the first two of one
-// host, and between the first two on different hosts. All processes call it, and get the same; nil where this one is
-// alone.
+// MeasureProcesses measures messages between the processes that share grids: between the first two on one
+// host, and between the first two on different hosts. All processes call it and get the same result; nil for
+// a single process.
 func (s *Session) MeasureProcesses(ctx context.Context) (*ProcessModel, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (s *Session) MeasureProcesses(ctx context.Context) (*ProcessModel, error) {
 	for _, kind := range []struct {
 		curve **ProcessCurve
 		alike bool
-	}{{&m.Within, true}, {&m.Across, false}} {
+	}{{&m.SameHost, true}, {&m.OtherHosts, false}} {
 		from, to, found := firstPair(p.Nodes, kind.alike)
 		if !found {
 			continue
@@ -46,7 +46,7 @@ func (s *Session) MeasureProcesses(ctx context.Context) (*ProcessModel, error) {
 	return m, nil
 }
 
-// firstPair returns the first two processes that are on one host, or on different ones.
+// firstPair returns the first two processes on one host (alike), or on different hosts.
 func firstPair(nodes []int, alike bool) (from, to int, found bool) {
 	for from, a := range nodes {
 		for to, b := range nodes[:from] {
@@ -58,11 +58,11 @@ func firstPair(nodes []int, alike bool) (from, to int, found bool) {
 	return 0, 0, false
 }
 
-// pairBudget is how long messages between two processes are measured, about.
+// pairBudget is the approximate time for measuring messages between two processes.
 const pairBudget = 300 * time.Millisecond
 
-// measureProcesses measures messages of some sizes between two processes. When the budget is spent it leaves out all
-// but the first two sizes.
+// measureProcesses measures messages of several sizes between two processes. When the budget is spent it
+// skips all sizes after the first two.
 func (s *Session) measureProcesses(ctx context.Context, from, to int) (*ProcessCurve, error) {
 	var samples []p2p.Sample
 	begin := time.Now()
@@ -80,8 +80,8 @@ func (s *Session) measureProcesses(ctx context.Context, from, to int) (*ProcessC
 	return &ProcessCurve{from, to, p2p.NewCurve(samples...)}, nil
 }
 
-// sampleProcesses measures messages of some rows. All processes make them ready; two exchange them. spent is whether
-// the budget is, by the clock of the first of the two.
+// sampleProcesses measures messages of a number of rows. All processes prepare them; two exchange them. spent
+// reports whether the budget is spent, by the clock of the first of the two.
 func (s *Session) sampleProcesses(ctx context.Context, from, to, rows int, begin time.Time) (sample p2p.Sample,
 	spent bool, err error) {
 	p := s.asked.Processes
@@ -110,7 +110,8 @@ func (s *Session) sampleProcesses(ctx context.Context, from, to, rows int, begin
 	return p2p.Sample{Bytes: plan.Messages[0].Bytes, Time: max(1, note.Took)}, note.Spent, err
 }
 
-// pairExchange makes ready what two subdomains on two processes exchange across y: a message of rows each way.
+// pairExchange prepares an exchange along y of two subdomains on two processes: a message of rows in each
+// direction.
 func (s *Session) pairExchange(from, to, rows int, open *streams.Resources) (*Plan, *Exchanger, error) {
 	plan, err := s.pairPlan(from, to, rows)
 	if err = s.asked.agree(context.Background(), "plan messages", err); err != nil {
@@ -131,7 +132,7 @@ func (s *Session) pairExchange(from, to, rows int, open *streams.Resources) (*Pl
 	return plan, x, nil
 }
 
-// pairPlan plans these messages.
+// pairPlan plans the exchange of pairExchange.
 func (s *Session) pairPlan(from, to, rows int) (*Plan, error) {
 	devices := make([]*streams.Device, 2)
 	switch s.asked.Processes.Rank {
@@ -142,11 +143,12 @@ func (s *Session) pairPlan(from, to, rows int) (*Plan, error) {
 	}
 	width := domain.Radius{Minus: domain.Vec{0, 1, 0}, Plus: domain.Vec{0, 1, 0}}
 	return rowsPlan(s.Links, p2p.Auto, rows, 1, width, func(cut *domain.Decomposition) (*Placement, error) {
-		return PlaceAmong(s.asked.Processes, cut, []int{from, to}, devices)
+		return PlaceShared(s.asked.Processes, cut, []int{from, to}, devices)
 	})
 }
 
-// pingPong has a message go to and fro, of which the first process begins, and returns half of the median time.
+// pingPong sends a message back and forth, starting at the first process, and returns half of the median
+// time.
 func (s *Session) pingPong(there, back *Transfer, first bool) (took time.Duration, err error) {
 	at, err := s.Devices[0].NewStream(streams.Urgent)
 	if err != nil {
@@ -175,11 +177,11 @@ func (s *Session) pingPong(there, back *Transfer, first bool) (took time.Duratio
 	return times[len(times)/2], at.Sync(transferLimit)
 }
 
-// TryNetworks tries all networks between the processes that share grids with this one, and measures what messages take
-// over those that are right. What it finds is kept in the user's cache, where Open finds it, and the fastest are taken
-// from now on. Where Devices.Network names one, that alone is measured. All processes call it, and get the same. What a
-// network of a library does wrong may end the program here: where it does, none takes it. Host devices have one
-// network, which is not tried.
+// TryNetworks tries all networks between the processes that share grids with this one, and measures message
+// times over those that are correct, or only Devices.Network if it names one. The results are saved in the
+// user's cache, where Open finds them, and the fastest networks are used from now on. All processes call it
+// and get the same results. A faulty network library may end the program here; then it is not used. CPU
+// devices have only one network, which is not tried.
 func (s *Session) TryNetworks(ctx context.Context) (trials []NetworkTrial, err error) {
 	if err := s.usable(); err != nil {
 		return nil, err
@@ -214,7 +216,7 @@ func (s *Session) TryNetworks(ctx context.Context) (trials []NetworkTrial, err e
 	return trials, p.Use(best.within, best.across)
 }
 
-// tryNetwork tries one network, and measures it where it is right.
+// tryNetwork tries one network, and measures it if it is correct.
 func (s *Session) tryNetwork(ctx context.Context, n mpi.Network) (t NetworkTrial, err error) {
 	p := s.asked.Processes
 	t = NetworkTrial{Network: n, Library: p.Library}
@@ -229,22 +231,22 @@ func (s *Session) tryNetwork(ctx context.Context, n mpi.Network) (t NetworkTrial
 	if err != nil {
 		return t, err
 	}
-	t.Within, t.Across = m.Within, m.Across
+	t.SameHost, t.OtherHosts = m.SameHost, m.OtherHosts
 	if n == mpi.NCCL {
 		t.Library = p.NCCL()
 	}
 	return t, nil
 }
 
-// UsedNetwork is what carries messages between processes of one host, or between hosts.
+// UsedNetwork describes what carries messages between processes of one host, or between hosts.
 type UsedNetwork struct {
-	Hosts   bool // between hosts
-	Network mpi.Network
-	Carrier string        // the library, in its own words, and of NCCL over what it has connected devices until now
-	Curve   *ProcessCurve // what messages take; nil where no trial has measured that
+	Hosts   bool          // true for messages between hosts
+	Network mpi.Network   // the network used
+	Carrier string        // library with its version string; for NCCL also the connections that it uses so far
+	Curve   *ProcessCurve // message times; nil if not measured
 }
 
-// UsedNetworks returns what carries messages to other processes; none where this one is alone.
+// UsedNetworks returns what carries messages to other processes; empty for a single process.
 func (s *Session) UsedNetworks() (all []UsedNetwork) {
 	p := s.asked.Processes
 	if p.IsAlone() {
@@ -261,9 +263,9 @@ func (s *Session) UsedNetworks() (all []UsedNetwork) {
 		}
 		for _, t := range s.trials {
 			if t.Network == n.Network && n.Hosts {
-				n.Curve = t.Across
+				n.Curve = t.OtherHosts
 			} else if t.Network == n.Network {
-				n.Curve = t.Within
+				n.Curve = t.SameHost
 			}
 		}
 		all = append(all, n)

@@ -28,21 +28,22 @@ import (
 
 func TestMain(m *testing.M) {
 	testmpi.Main(m, map[string]func() error{
-		"geometry":        acrossProcesses(testLimit, agreesWithGeometry),
-		"different plans": acrossProcesses(testLimit, differentPlans),
-		"one cannot":      acrossProcesses(testLimit, oneCannot),
-		"one errs":        acrossProcesses(testLimit, oneErrs),
-		"a rank hangs":    acrossProcesses(testmpi.Limit(), oneHangs),
-		"own points":      acrossProcesses(testLimit, ownPoints),
-		"session":         acrossProcesses(testLimit, inSession),
-		"measure":         acrossProcesses(testLimit, measures),
-		"accumulate":      acrossProcesses(testLimit, accumulates),
-		"exchanges":       acrossProcesses(testmpi.Limit(), exchanges),
+		"geometry":        inProcesses(testLimit, agreesWithGeometry),
+		"different plans": inProcesses(testLimit, differentPlans),
+		"one cannot":      inProcesses(testLimit, oneCannot),
+		"one errs":        inProcesses(testLimit, oneErrs),
+		"a rank hangs":    inProcesses(testmpi.Limit(), oneHangs),
+		"own points":      inProcesses(testLimit, ownPoints),
+		"session":         inProcesses(testLimit, inSession),
+		"measure":         inProcesses(testLimit, measures),
+		"accumulate":      inProcesses(testLimit, accumulates),
+		"snapshots":       inProcesses(testLimit, snapshots),
+		"exchanges":       inProcesses(testmpi.Limit(), exchanges),
 		"networks":        inPieces(1<<20, testLimit, triesNetworks),
 	})
 }
 
-// processes is one process in a test, with two host devices of its own.
+// processes is one process in a test, with two CPU devices.
 type processes struct {
 	*mpi.Processes
 	devices  []*streams.Device
@@ -50,10 +51,10 @@ type processes struct {
 	compiler *kernels.Compiler
 }
 
-// absent is what a program says where the network that is named is not to be had.
-const absent = "the network is not to be had"
+// absent is the output of a program if the named network is unavailable.
+const absent = "the network is unavailable"
 
-// tries tries a network. MPI is believed without where GPUs are made of the CPU.
+// tries tries a network. With emulated GPUs it trusts MPI without a trial.
 func (p processes) tries(n mpi.Network) error {
 	switch {
 	case n == mpi.NCCL:
@@ -64,10 +65,10 @@ func (p processes) tries(n mpi.Network) error {
 	return nil
 }
 
-// ownVariable gives each process one GPU, and for NCCL a host of its own.
+// ownVariable gives each process its own GPU, and for NCCL its own host.
 const ownVariable = "HALOX_TEST_OWN"
 
-// ownGPU returns the GPU of a process that is to have one; without one it takes all.
+// ownGPU returns the GPU of a process if each has its own; otherwise it takes all.
 func ownGPU(p *mpi.Processes) []int {
 	if os.Getenv(ownVariable) == "" {
 		return nil
@@ -79,12 +80,12 @@ func ownGPU(p *mpi.Processes) []int {
 // networkVariable names the network of all messages between processes.
 const networkVariable = "HALOX_TEST_NETWORK"
 
-// acrossProcesses runs a program as one of several processes. One that fails ends all.
-func acrossProcesses(limit time.Duration, program func(processes) error) func() error {
+// inProcesses runs a program as one of several processes. A failure ends all of them.
+func inProcesses(limit time.Duration, program func(processes) error) func() error {
 	return inPieces(200, limit, program)
 }
 
-// inPieces is acrossProcesses with pieces of so many bytes.
+// inPieces is inProcesses with the given piece size in bytes.
 func inPieces(piece int64, limit time.Duration, program func(processes) error) func() error {
 	return testmpi.AsOne(mpi.Options{Limit: limit, Piece: piece}, func(joined *mpi.Processes) error {
 		p := processes{Processes: joined, compiler: kernels.CompilerFromEnv()}
@@ -126,10 +127,10 @@ func (p processes) run(program func(processes) error) (err error) {
 	return program(p)
 }
 
-// failure is what a program panics with at its end.
+// failure is the panic value that ends a program.
 type failure struct{ error }
 
-// programTB stands for the test in programs.
+// programTB replaces the test in programs.
 type programTB struct{ tb }
 
 func (programTB) Helper() {}
@@ -145,7 +146,7 @@ func (programTB) Fatal(args ...any) {
 
 var here tb = programTB{}
 
-// place gives subdomains to processes, and those of this one to its devices.
+// place assigns subdomains to processes, and those of this one to its devices.
 func (p processes) place(d *domain.Decomposition, owners []int) (*halo.Placement, error) {
 	devices := make([]*streams.Device, len(owners))
 	for rank, owner := range owners {
@@ -153,10 +154,10 @@ func (p processes) place(d *domain.Decomposition, owners []int) (*halo.Placement
 			devices[rank] = p.devices[rank%len(p.devices)]
 		}
 	}
-	return halo.PlaceAmong(p.Processes, d, owners, devices)
+	return halo.PlaceShared(p.Processes, d, owners, devices)
 }
 
-// drawnCase is what all processes draw alike.
+// drawnCase is drawn identically by all processes.
 type drawnCase struct {
 	cut    *domain.Decomposition
 	owners []int
@@ -165,7 +166,7 @@ type drawnCase struct {
 	late   int // the first subdomain to be late; -1 for none
 }
 
-// drawCase draws a grid, its cut over so many processes, and fields.
+// drawCase draws a grid, its decomposition over the processes, and fields.
 func drawCase(processes int) func(t *rapid.T) drawnCase {
 	return func(t *rapid.T) (c drawnCase) {
 		c.cut = drawCut(t, 12)
@@ -181,7 +182,7 @@ func drawCase(processes int) func(t *rapid.T) drawnCase {
 	}
 }
 
-// agreesWithGeometry carries out random exchanges, with subdomains of any process anywhere.
+// agreesWithGeometry executes random exchanges, with subdomains of any process anywhere.
 func agreesWithGeometry(p processes) error {
 	crossing := 0
 	for seed := range seeds() {
@@ -198,7 +199,7 @@ func agreesWithGeometry(p processes) error {
 	return nil
 }
 
-// seeds returns how many cases are drawn: fewer where kernels run on the CPU.
+// seeds returns the number of drawn cases: fewer if kernels run on the CPU.
 func seeds() int {
 	if os.Getenv(networkVariable) != "" {
 		return 12
@@ -206,7 +207,7 @@ func seeds() int {
 	return 40
 }
 
-// exchanged carries out one case, and returns how many messages go from process to process.
+// exchanged executes one case, and returns the number of messages between processes.
 func (p processes) exchanged(c drawnCase) (crossing int, err error) {
 	place := must(p.place(c.cut, c.owners))(here)
 	plan := must(halo.NewPlan(place, p.links, p2p.Auto, c.specs...))(here)
@@ -228,7 +229,7 @@ func (p processes) exchanged(c drawnCase) (crossing int, err error) {
 	return crossing, trial.Run()
 }
 
-// chain cuts 12 points along x into one subdomain a process.
+// chain decomposes 12 points along x into one subdomain per process.
 func (p processes) chain(width int) (*halo.Placement, halo.Spec) {
 	var owners []int
 	for rank := range p.Size() {
@@ -238,27 +239,27 @@ func (p processes) chain(width int) (*halo.Placement, halo.Spec) {
 	return place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, width)}
 }
 
-// exchanger makes what exchanges a field of the chain.
+// exchanger returns an exchanger of a field of the chain.
 func (p processes) exchanger(width int) (*halo.Exchanger, error) {
 	place, spec := p.chain(width)
 	plan := must(halo.NewPlan(place, p.links, p2p.Auto, spec))(here)
 	return halo.NewExchanger(plan, p.compiler, must(halo.NewField(place, spec))(here))
 }
 
-// differentPlans has rank 1 plan wider ghosts than the others: all are refused.
+// differentPlans plans wider ghosts on rank 1 than on the others: all fail.
 func differentPlans(p processes) error {
 	width := 1
 	if p.Rank == 1 {
 		width = 2
 	}
 	_, err := p.exchanger(width)
-	if err == nil || !strings.Contains(err.Error(), "plans another exchange than") {
+	if err == nil || !strings.Contains(err.Error(), "plans a different exchange than") {
 		return fmt.Errorf("different plans: %v", err)
 	}
 	return nil
 }
 
-// oneCannot has rank 1 fail to make its part ready: all get an error, which names it.
+// oneCannot fails to prepare the part of rank 1: all get an error that names it.
 func oneCannot(p processes) error {
 	place, spec := p.chain(1)
 	plan := must(halo.NewPlan(place, p.links, p2p.Auto, spec))(here)
@@ -268,12 +269,12 @@ func oneCannot(p processes) error {
 	}
 	_, err := halo.NewExchanger(plan, p.compiler, f)
 	if err == nil || p.Rank != 1 && !strings.Contains(err.Error(), p.Name(1)) {
-		return fmt.Errorf("rank 1 has no device any more: %v", err)
+		return fmt.Errorf("rank 1 has lost its device: %v", err)
 	}
 	return nil
 }
 
-// oneHangs has the last rank take no part in an exchange.
+// oneHangs does not take part in an exchange on the last rank.
 func oneHangs(p processes) error {
 	x := must(p.exchanger(1))(here)
 	if p.Rank == p.Size()-1 {
@@ -285,7 +286,7 @@ func oneHangs(p processes) error {
 	return x.Exchange(at)
 }
 
-// ownPoints fills, reads and writes what this process has, and is refused what it has not.
+// ownPoints fills, reads and writes the points of this process, and gets errors for others.
 func ownPoints(p processes) error {
 	place, spec := p.chain(1)
 	f := must(halo.NewField(place, spec))(here)
@@ -303,7 +304,7 @@ func ownPoints(p processes) error {
 			return fmt.Errorf("read subdomain %d: %v", rank, err)
 		}
 		if err != nil {
-			if !strings.Contains(err.Error(), fmt.Sprintf("lies in another process, %s", p.Name(rank))) {
+			if !strings.Contains(err.Error(), fmt.Sprintf("belongs to another process, %s: use halo.Gather", p.Name(rank))) {
 				return err
 			}
 			continue
@@ -316,17 +317,17 @@ func ownPoints(p processes) error {
 	return f.Close()
 }
 
-// wave is the value of a point, which needs all digits.
+// wave is the value of a point; it needs all digits.
 func wave(p domain.Vec) float64 {
 	return math.Sin(0.1+0.37*float64(p[0])) * math.Cos(1.3*float64(p[1])) / (1 + 0.01*float64(p[2]))
 }
 
-// reductions returns those of a field of a session of its own, and the session.
+// reductions returns reductions of a field of a separate session, the field and the session.
 func reductions(devices halo.Devices) (s *halo.Session, f *halo.Field, values []float64) {
 	ctx := context.Background()
 	s = must(halo.Open(ctx, devices))(here)
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}
-	place := must(s.Cut(ctx, halo.Cutting{Size: []int{24, 21, 16}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}, Path: p2p.Peer}))(here)
+	place := must(s.Cut(ctx, halo.Cutting{Size: []int{24, 21, 16}, Periodic: []bool{true, false, true}, Fields: []halo.Spec{spec}, Path: p2p.Peer}))(here)
 	f = must(halo.NewField(place, spec))(here)
 	done(here, nil, halo.Fill(f, func(rank int) halo.Row[float64] {
 		own := place.Subdomains[rank].Box
@@ -346,13 +347,13 @@ func reductions(devices halo.Devices) (s *halo.Session, f *halo.Field, values []
 	return s, f, values
 }
 
-// inSession has sessions of several processes share a grid: the reductions have the bits of one
-// process, and an exchange brings all ghosts.
+// inSession shares a grid among sessions of several processes: reductions are bitwise identical to those of
+// one process, and an exchange updates all ghosts.
 func inSession(p processes) error {
 	alone, _, want := reductions(halo.Devices{Backend: "host", Count: 3})
 	s, f, got := reductions(halo.Devices{Backend: "host", Count: 2, Processes: p.Processes})
 	if !slices.Equal(got, want) || len(got) != 4 {
-		return fmt.Errorf("reductions %v, of one process %v", got, want)
+		return fmt.Errorf("reductions %v, with one process %v", got, want)
 	}
 	if n := len(f.Placement.Subdomains); n != 2*p.Size() {
 		return fmt.Errorf("%d subdomains on %d processes of 2 devices", n, p.Size())
@@ -365,32 +366,32 @@ func inSession(p processes) error {
 	return errors.Join(at.Close(), x.Close(), f.Close(), s.Close(), alone.Close())
 }
 
-// measures has all processes find the same times of messages, between the first two of the one host.
+// measures finds the same message times on all processes, between the first two on the host.
 func measures(p processes) error {
 	s := must(halo.Open(context.Background(), halo.Devices{Backend: "host", Count: 1, Processes: p.Processes}))(here)
 	m := must(s.MeasureProcesses(context.Background()))(here)
-	if m.Within == nil || m.Across != nil || m.Within.From != 0 || m.Within.To != 1 {
+	if m.SameHost == nil || m.OtherHosts != nil || m.SameHost.From != 0 || m.SameHost.To != 1 {
 		return fmt.Errorf("measured %+v", m)
 	}
 	few, ok := m.Time(0, 1, 1<<10)
 	many, alike := m.Time(p.Size()-1, 0, 1<<20)
-	if !ok || !alike || few <= 0 || many < few || len(m.Within.Curve) < 2 {
+	if !ok || !alike || few <= 0 || many < few || len(m.SameHost.Curve) < 2 {
 		return fmt.Errorf("1 KiB takes %v, %t, and 1 MiB %v, %t", few, ok, many, alike)
 	}
-	all := must(mpi.Gather(context.Background(), p.Processes, "compare", fmt.Sprint(m.Within.Curve)))(here)
+	all := must(mpi.Gather(context.Background(), p.Processes, "compare", fmt.Sprint(m.SameHost.Curve)))(here)
 	for _, other := range all {
 		if other != all[0] {
 			return fmt.Errorf("rank 0 has %s, another %s", all[0], other)
 		}
 	}
-	alone := must(s.Among(context.Background(), nil))(here)
+	alone := must(s.WithProcesses(context.Background(), nil))(here)
 	if m, err := alone.MeasureProcesses(context.Background()); m != nil || err != nil {
-		return fmt.Errorf("alone: %v, %w", m, err)
+		return fmt.Errorf("single process: %v, %w", m, err)
 	}
 	return s.Close()
 }
 
-// facesAreRight compares all points beside faces of subdomains with the wave.
+// facesAreRight compares all points next to faces of subdomains with the wave.
 func facesAreRight(f *halo.Field) {
 	grid := f.Placement.Grid
 	for rank, sub := range f.Placement.Subdomains {
@@ -398,7 +399,7 @@ func facesAreRight(f *halo.Field) {
 			continue
 		}
 		for _, dir := range domain.Faces(3) {
-			if _, ok := f.Placement.Neighbour(rank, dir); !ok {
+			if _, ok := f.Placement.Neighbor(rank, dir); !ok {
 				continue
 			}
 			box := domain.GhostBox(sub.Box, dir, f.Spec.Width)
@@ -418,7 +419,7 @@ func facesAreRight(f *halo.Field) {
 	}
 }
 
-// collected brings points to each process in turn, and other values from there back.
+// collected gathers points at each process in turn, and scatters other values from there.
 func collected(p processes, f *halo.Field) {
 	ctx := context.Background()
 	for root := range p.Size() {
@@ -435,7 +436,7 @@ func collected(p processes, f *halo.Field) {
 			}
 			want := wave(q)
 			for range root {
-				want++ // as roots before have done
+				want++ // as done by earlier roots
 			}
 			if values[i] != want {
 				here.Fatal(fmt.Errorf("gathered by %d: point %v has %v, want %v", root, q, values[i], want))
@@ -444,7 +445,7 @@ func collected(p processes, f *halo.Field) {
 			i++
 		})
 		done(here, nil, halo.Scatter(ctx, f, box, values, root))
-		// The next root finds all of its points changed: what the box does not have changes here.
+		// The next root finds all its points changed: points outside of the box change here.
 		addOutside(f, box)
 	}
 }
@@ -468,8 +469,8 @@ func addOutside(f *halo.Field, box domain.Box) {
 	}
 }
 
-// accumulated adds the ghosts of a field to their owners, of a placement of 12 subdomains, and
-// returns what the subdomains of this process hold then.
+// accumulated adds the ghosts of a field to their owners, for a placement of 12 subdomains, and returns the
+// values of the subdomains of this process.
 func accumulated(place *halo.Placement, links *p2p.Links, c *kernels.Compiler) map[int][]float64 {
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Connectivity: halo.Corners, Width: domain.Radius{Minus: domain.Vec{1, 2, 1}, Plus: domain.Vec{2, 1, 1}}}
 	f := must(halo.NewField(place, spec))(here)
@@ -499,8 +500,8 @@ func accumulated(place *halo.Placement, links *p2p.Links, c *kernels.Compiler) m
 	return values
 }
 
-// accumulates compares sums of ghosts with those of one process, which other tests hold to
-// geometry: they have the same bits.
+// accumulates compares sums of ghosts with those of one process, which other tests compare with geometry:
+// they are bitwise identical.
 func accumulates(p processes) error {
 	cut := cut(here, []int{9, 8, 7}, [3]bool{true, false, true}, domain.Vec{3, 2, 2})
 	var owners []int
@@ -514,8 +515,35 @@ func accumulates(p processes) error {
 	got := accumulated(among, p.links, p.compiler)
 	for rank, values := range got {
 		if !slices.Equal(values, want[rank]) {
-			return fmt.Errorf("subdomain %d: %v; in one process %v", rank, values, want[rank])
+			return fmt.Errorf("subdomain %d: %v; with one process %v", rank, values, want[rank])
 		}
 	}
 	return nil
+}
+
+// snapshots takes a snapshot on several processes, and gathers it in the background while the other group is used.
+func snapshots(p processes) error {
+	ctx := context.Background()
+	place, spec := p.chain(1)
+	f := must(halo.NewField(place, spec))(here)
+	s := must(halo.NewSnapshot(ctx, f))(here)
+	value := func(factor float64) func(domain.Vec) float64 {
+		return func(at domain.Vec) float64 { return factor * wave(at) }
+	}
+	done(here, nil, halo.FillPoints(f, value(1)), s.Take(f), halo.FillPoints(f, value(2)))
+	box := place.Grid.Box()
+	copied, now := make([]float64, box.Points()), make([]float64, box.Points())
+	background := make(chan error)
+	go func() { background <- halo.Gather(ctx, copied, s.Fields()[0], box, 0) }()
+	done(here, nil, halo.Gather(ctx, now, f, box, 0), <-background)
+	if p.Rank == 0 {
+		i := 0
+		eachPoint(box, func(at domain.Vec) {
+			if copied[i] != wave(at) || now[i] != 2*wave(at) {
+				panic(failure{fmt.Errorf("point %v: %v in the snapshot, %v in the field", at, copied[i], now[i])})
+			}
+			i++
+		})
+	}
+	return errors.Join(s.Close(), f.Close())
 }

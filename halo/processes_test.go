@@ -23,7 +23,7 @@ func TestProcesses(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for _, tc := range []struct {
 			program string
-			ranks   []int // one of them unless tests are long, but for geometry
+			ranks   []int // one of them unless tests are long; geometry runs all
 		}{
 			{"geometry", []int{2, 3, 4}},
 			{"different plans", []int{3}},
@@ -33,6 +33,7 @@ func TestProcesses(t *testing.T) {
 			{"session", []int{3, 2}},
 			{"accumulate", []int{4, 2}},
 			{"measure", []int{3}},
+			{"snapshots", []int{2, 3}},
 		} {
 			few := 1
 			if tc.program == "geometry" {
@@ -47,7 +48,7 @@ func TestProcesses(t *testing.T) {
 	})
 }
 
-// A process that takes no part in an exchange ends the others, which name the message.
+// A process that does not take part in an exchange ends the others, which name the message.
 func TestProcessesNameWhoHangs(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		in.Fails(t, testmpi.Job{Program: "a rank hangs", Ranks: 3},
@@ -55,9 +56,9 @@ func TestProcessesNameWhoHangs(t *testing.T) {
 	})
 }
 
-// Every device gets one subdomain, and those of a host are one box, where all hosts have as many.
+// Every device gets one subdomain, and those of a host form one box if all hosts have equally many devices.
 func TestHostsAreCutFirst(t *testing.T) {
-	grid := must(domain.NewGrid([]int{48, 24, 24}, [3]bool{}))(t)
+	grid := must(domain.NewGrid([]int{48, 24, 24}, nil))(t)
 	for _, tc := range []struct {
 		name    string
 		byHost  []int
@@ -68,10 +69,10 @@ func TestHostsAreCutFirst(t *testing.T) {
 		{"two hosts", []int{4, 4}, domain.Vec{}, false},
 		{"three hosts", []int{2, 2, 2}, domain.Vec{}, false},
 		{"unequal hosts", []int{3, 1}, domain.Vec{}, true},
-		{"parts that were asked for", []int{2, 2}, domain.Vec{4, 1, 1}, false},
+		{"given parts", []int{2, 2}, domain.Vec{4, 1, 1}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := halo.Cutting{Fields: []halo.Spec{star(3)}, Parts: tc.parts}
+			c := halo.Cutting{Fields: []halo.Spec{star(3)}, Parts: tc.parts[:]}
 			parts, seatOf, err := halo.PartsAmong(grid, c, tc.byHost)
 			test.Check(t, err)
 			cut := must(domain.Decompose(grid, parts))(t)
@@ -95,17 +96,17 @@ func TestHostsAreCutFirst(t *testing.T) {
 			}
 			for host, box := range boxes {
 				if !tc.isNoBox && box.Points() != points[host] {
-					t.Errorf("host %d: %d points lie around in %v", host, points[host], box)
+					t.Errorf("host %d: %d points in bounding box %v", host, points[host], box)
 				}
 			}
 		})
 	}
-	if _, _, err := halo.PartsAmong(grid, halo.Cutting{Parts: domain.Vec{3}}, []int{2, 2}); err == nil || !strings.Contains(err.Error(), "is for 3 devices; the processes have 4") {
+	if _, _, err := halo.PartsAmong(grid, halo.Cutting{Parts: []int{3}}, []int{2, 2}); err == nil || !strings.Contains(err.Error(), "is for 3 devices, the processes have 4") {
 		t.Errorf("3 parts for 4 devices: %v", err)
 	}
 }
 
-// around returns the smallest box with both.
+// around returns the smallest box that contains both.
 func around(a, b domain.Box) domain.Box {
 	if a.Empty() {
 		return b
@@ -116,12 +117,12 @@ func around(a, b domain.Box) domain.Box {
 	return a
 }
 
-// Processes of a host share its GPUs, in parts that do not overlap.
+// Processes of a host share its GPUs, in disjoint parts.
 func TestProcessesShareDevices(t *testing.T) {
 	gpu := streams.Info{}
 	gpu.Noun = "GPU"
 	core := streams.Info{}
-	core.Noun, core.HostCores = "host device", true
+	core.Noun, core.HostCores = "CPU device", true
 	all := []int{0, 1, 2, 3, 4, 5, 6, 7}
 	one := &mpi.Processes{Hosts: []string{"b"}}
 	for _, tc := range []struct {
@@ -137,12 +138,12 @@ func TestProcessesShareDevices(t *testing.T) {
 		{"the first of two", gpu, halo.Devices{}, all, 0, 2, all[:4], ""},
 		{"the last of two", gpu, halo.Devices{}, all, 1, 2, all[4:], ""},
 		{"one more", gpu, halo.Devices{}, all, 2, 3, all[5:], ""},
-		{"as many as asked for", gpu, halo.Devices{Count: 2}, all, 1, 2, all[4:6], ""},
-		{"more than its share", gpu, halo.Devices{Count: 5}, all, 1, 2, nil, "5 were asked for; of the 8 GPUs of host b, which 2 processes share, this one has 4"},
-		{"more processes than GPUs", gpu, halo.Devices{}, all[:2], 1, 3, nil, "3 processes of host b share 2 GPUs"},
+		{"as many as requested", gpu, halo.Devices{Count: 2}, all, 1, 2, all[4:6], ""},
+		{"more than its share", gpu, halo.Devices{Count: 5}, all, 1, 2, nil, "must be at most 4, the share of this process of the 8 GPUs of host b (2 processes), got 5"},
+		{"more processes than GPUs", gpu, halo.Devices{}, all[:2], 1, 3, nil, "host b has 2 GPUs for 3 processes"},
 		{"cores", core, halo.Devices{}, all, 1, 3, all[:2], ""},
 		{"more processes than cores", core, halo.Devices{}, all[:2], 1, 3, all[:1], ""},
-		{"host devices as asked for", core, halo.Devices{Count: 8}, all, 1, 3, all, ""},
+		{"CPU devices as requested", core, halo.Devices{Count: 8}, all, 1, 3, all, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.want.Processes = one

@@ -11,17 +11,16 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Fill sets every point of the field, ghosts included, from rows: rows(rank)
-// is called once by each of several goroutines and returns what fills rows of
-// the subdomain of that rank, for those of this process. Ghosts have the indices that they have beyond
-// the subdomain, which may lie outside the grid. A T holds a point: all its components.
-// A field of several arrays is filled component by component, see Field.Component. A panic
-// in rows, or in what they return, is the error, and so is a nil function.
+// Fill sets every point of the field, including ghosts. rows(rank) is called once by each of several
+// goroutines, for the subdomains of this process, and returns the function that fills rows of the subdomain
+// of that rank. Ghosts have indices outside the subdomain, possibly outside the grid. A T holds one point:
+// all its components. Fill a field with several arrays component by component, see Field.Component. A nil
+// function is an error, and so is a panic in rows or in the functions it returns.
 func Fill[T any](f *Field, rows func(rank int) Row[T]) error {
 	return FillContext(context.Background(), f, rows)
 }
 
-// FillContext is Fill until the context ends: it finishes the rows that are begun, leaves the
+// FillContext is Fill with a context: when the context ends, it finishes the rows in progress, leaves the
 // others undefined, and returns the context's error.
 func FillContext[T any](ctx context.Context, f *Field, rows func(rank int) Row[T]) error {
 	if err := f.Usable(); err != nil {
@@ -31,14 +30,20 @@ func FillContext[T any](ctx context.Context, f *Field, rows func(rank int) Row[T
 	case ctx == nil:
 		return errNoContext
 	case rows == nil:
-		return fmt.Errorf("halo: fill field %q: no function", f.Spec.Name)
+		return fmt.Errorf("halo: fill field %q: the function is nil", f.Spec.Name)
 	}
 	for rank, part := range f.Parts {
 		if !f.Placement.IsLocal(rank) {
 			continue
 		}
 		err := staged(f, rank, func(st *stageAs[T]) error {
-			return st.eachPiece(part.Layout.Owned.Grow(f.Spec.Width), func(piece domain.Box) error {
+			box := part.Layout.Owned.Grow(f.Spec.Width)
+			for a, constant := range f.Spec.Constant {
+				if constant {
+					box.Lo[a], box.Hi[a] = part.Layout.Owned.Lo[a], part.Layout.Owned.Lo[a]+1
+				}
+			}
+			return st.eachPiece(box, func(piece domain.Box) error {
 				if err := st.eachRow(ctx, piece, func() Row[T] { return rows(rank) }); err != nil {
 					return fmt.Errorf("halo: fill field %q: %w", f.Spec.Name, err)
 				}
@@ -52,15 +57,16 @@ func FillContext[T any](ctx context.Context, f *Field, rows func(rank int) Row[T
 	return nil
 }
 
-// Read copies the owned points of box, global indices, to dst, x fastest without gaps. The box lies in the grid, in
-// subdomains of this process, and dst has box.Points() elements, each a point as for Fill.
+// Read copies the owned points of box to dst, x fastest without gaps. The box is in global indices, inside
+// the grid and in subdomains of this process. dst has box.Points() elements, one point each, as for Fill. In
+// Read, Write and Gather, T may also be byte for points of any size: then dst has all the bytes of the points.
 func Read[T any](dst []T, f *Field, box domain.Box) error {
 	return eachOwned(f, box, dst, func(st *stageAs[T], piece domain.Box) error { return st.read(dst, box, piece) })
 }
 
-// ReadSubdomain copies what the subdomain of a rank has of a box to dst, as Read does, but ghosts
-// too: the box lies in what it owns grown by its ghosts, in global indices, which lie outside of the
-// grid for ghosts there. Nothing that is queued may write it.
+// ReadSubdomain copies the part of a box in the subdomain of a rank to dst, as Read does, including ghosts:
+// the box is in the owned box grown by the ghosts, in global indices, which may be outside of the grid. No
+// queued work may write the box.
 func ReadSubdomain[T any](dst []T, f *Field, rank int, box domain.Box) error {
 	if err := f.Usable(); err != nil {
 		return err
@@ -72,9 +78,10 @@ func ReadSubdomain[T any](dst []T, f *Field, rank int, box domain.Box) error {
 		return err
 	}
 	l := f.Parts[rank].Layout
-	if full := l.Owned.Grow(l.Width); !full.Covers(box) || int64(len(dst)) != box.Points() {
-		return fmt.Errorf("halo: box %v of subdomain %d of field %q, which holds %v, with %d elements on the host", box,
-			rank, f.Spec.Name, full, len(dst))
+	if full := l.Owned.Grow(l.Width); !full.Covers(box) || int64(len(dst)) != box.Points()*perPoint[T](f) {
+		return fmt.Errorf(
+			"halo: box %v must be inside subdomain %d of field %q (%v) and have as many elements as dst, got %d",
+			box, rank, f.Spec.Name, full, len(dst))
 	}
 	return staged(f, rank, func(st *stageAs[T]) error {
 		if box.Empty() {
@@ -84,16 +91,20 @@ func ReadSubdomain[T any](dst []T, f *Field, rank int, box domain.Box) error {
 	})
 }
 
-// Write copies src to the owned points of box, as Read copies them from there. No
-// other point changes. Ghosts that stand for the points are left as they are: an
-// exchange brings them. Nothing that is queued may use the field.
+// Write copies src to the owned points of box, in the order of Read. It changes no other points: copies in
+// ghosts are updated by the next exchange. No queued work may use the field.
 func Write[T any](f *Field, box domain.Box, src []T) error {
+	if err := f.Usable(); err == nil && f.Spec.IsConstant() {
+		return fmt.Errorf("halo: field %q is constant along an axis: it must be set by Fill", f.Spec.Name)
+	}
 	return eachOwned(f, box, src, func(st *stageAs[T], piece domain.Box) error {
-		if err := st.download(piece); err != nil { // what lies between the rows is to stay
-			return err
+		if !st.packs(piece) { // the bytes between the rows must keep their values
+			if err := st.download(piece); err != nil {
+				return err
+			}
 		}
 		err := st.eachRow(context.Background(), piece, func() Row[T] {
-			return func(values []T, at domain.Vec) { copy(values, src[placeIn(box, at):]) }
+			return func(values []T, at domain.Vec) { copy(values, src[placeIn(box, at)*st.each:]) }
 		})
 		if err != nil {
 			return err
@@ -102,58 +113,83 @@ func Write[T any](f *Field, box domain.Box, src []T) error {
 	})
 }
 
-// CopyTo copies all of src, ghosts included, to dst, a field of an equal Spec but
-// for its name, and of the same placement, and waits for it.
-func CopyTo(dst, src *Field) error {
-	if err := errors.Join(dst.Usable(), src.Usable()); err != nil {
-		return err
-	}
-	for _, f := range []*Field{dst, src} {
-		release, err := f.KeepOpen()
-		if err != nil {
+// CopyTo copies all of src, including ghosts, to dst and waits for it. dst must have an equal Spec, except
+// for the name, and the same decomposition and devices.
+func CopyTo(dst, src *Field) error { return copyAll([]*Field{dst}, []*Field{src}) }
+
+// copyAll copies each field to another one, on all devices at once, and waits for it.
+func copyAll(dst, src []*Field) (err error) {
+	for i := range dst {
+		if err := copies(dst[i], src[i]); err != nil {
 			return err
 		}
-		defer release()
+		for _, f := range []*Field{dst[i], src[i]} {
+			release, err := f.KeepOpen()
+			if err != nil {
+				return err
+			}
+			defer release()
+		}
 	}
-	count, _ := src.Spec.Arrays()
-	if dst.Placement != src.Placement || !dst.Spec.alike(src.Spec) {
-		return fmt.Errorf("halo: copy of field %q to %q, which has another Spec or placement", src.Spec.Name,
-			dst.Spec.Name)
-	}
-	for rank, from := range src.Parts {
-		if !src.Placement.IsLocal(rank) {
+	var used []*stage
+	defer func() {
+		for _, st := range used {
+			err = errors.Join(err, st.stream.Sync(transferLimit))
+			st.Unlock()
+		}
+	}()
+	for rank := range dst[0].Parts {
+		if !dst[0].Placement.IsLocal(rank) {
 			continue
 		}
-		to := dst.Parts[rank]
-		if to.Layout != from.Layout {
-			return fmt.Errorf("halo: copy of field %q to %q, which has another layout", src.Spec.Name, dst.Spec.Name)
-		}
-		st, err := src.stageFor(rank)
+		st, err := dst[0].stageFor(rank)
 		if err != nil {
 			return err
 		}
 		st.Lock()
-		for c := range count {
-			err = errors.Join(err, st.stream.Copy(dst.Array(rank, c).Data, src.Array(rank, c).Data))
-		}
-		err = errors.Join(err, st.stream.Sync(transferLimit))
-		st.Unlock()
-		if err != nil {
-			return err
+		used = append(used, st)
+		for i, f := range src {
+			count, _ := f.Spec.Arrays()
+			for c := range count {
+				to, from := dst[i].Array(rank, c).Data, f.Array(rank, c).Data
+				from.Length = min(from.Length, to.Length) // an array of the caller may be longer than its layout
+				to.Length = from.Length
+				if err := st.stream.Copy(to, from); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil
 }
 
-// eachOwned cuts the box into pieces that one subdomain owns and that fit its
-// stage, and calls do for each. There is a value for each of its points.
+// copies returns an error unless src can be copied to dst.
+func copies(dst, src *Field) error {
+	if err := errors.Join(dst.Usable(), src.Usable()); err != nil {
+		return err
+	}
+	if !dst.Placement.equals(src.Placement) || !dst.Spec.alike(src.Spec) {
+		return fmt.Errorf("halo: copy field %q to %q: Specs, decompositions and devices must be equal", src.Spec.Name,
+			dst.Spec.Name)
+	}
+	for rank, from := range src.Parts {
+		if src.Placement.IsLocal(rank) && dst.Parts[rank].Layout != from.Layout {
+			return fmt.Errorf("halo: copy of field %q to %q: must have equal layouts", src.Spec.Name, dst.Spec.Name)
+		}
+	}
+	return nil
+}
+
+// eachOwned divides the box into pieces in one subdomain that fit its stage, and calls do for each. values
+// has one value per point of the box.
 func eachOwned[T any](f *Field, box domain.Box, values []T, do func(st *stageAs[T], piece domain.Box) error) error {
 	if err := f.Usable(); err != nil {
 		return err
 	}
-	if !f.Cut.Grid.Box().Covers(box) || int64(len(values)) != box.Points() {
-		return fmt.Errorf("halo: box %v of a field of %v points with %d elements on the host", box, f.Cut.Grid.Size,
-			len(values))
+	if !f.Cut.Grid.Box().Covers(box) || int64(len(values)) != box.Points()*perPoint[T](f) {
+		return fmt.Errorf(
+			"halo: box %v must be inside the %v points of the field and have as many elements as values, got %d",
+			box, f.Cut.Grid.Size, len(values))
 	}
 	for rank, part := range f.Parts {
 		mine := part.Layout.Owned.Intersect(box)
@@ -176,8 +212,8 @@ func eachOwned[T any](f *Field, box domain.Box, values []T, do func(st *stageAs[
 // here returns an error if another process owns the subdomain of a rank.
 func (f *Field) here(rank int) error {
 	if p := f.Placement; !p.IsLocal(rank) {
-		return fmt.Errorf("halo: subdomain %d of field %q lies in another process, %s", rank, f.Spec.Name,
-			p.Processes.Name(p.Owners[rank]))
+		return fmt.Errorf("halo: subdomain %d of field %q belongs to another process, %s: use halo.Gather or halo.Scatter",
+			rank, f.Spec.Name, p.Processes.Name(p.Owners[rank]))
 	}
 	return nil
 }
@@ -203,62 +239,61 @@ func staged[T any](f *Field, rank int, do func(st *stageAs[T]) error) error {
 	}
 	s.Lock()
 	defer s.Unlock()
-	return do(&stageAs[T]{s, f.Parts[rank], streams.View[T](s.memory.Bytes())})
+	return do(&stageAs[T]{s, f.Parts[rank], streams.View[T](s.memory.Bytes()), perPoint[T](f)})
 }
 
-// holdsPoints returns an error unless a T can hold a point of the field: it has as many bytes, and
-// where it is made of numbers they are those of the elements. Bytes hold anything, and so does a
-// struct.
+// perPoint returns the number of elements of type T per point: its bytes if T is byte, otherwise 1.
+func perPoint[T any](f *Field) int64 {
+	if _, bytes := f.Spec.Arrays(); reflect.TypeFor[T]() == reflect.TypeFor[byte]() {
+		return int64(bytes)
+	}
+	return 1
+}
+
+// holdsPoints returns an error unless a T can hold a point of the field: the sizes are equal and, if T
+// consists of numbers, they match the elements. Bytes and structs hold anything.
 func holdsPoints[T any](f *Field) error {
 	var zero T
 	count, want := f.Spec.Arrays()
 	if count > 1 {
-		return fmt.Errorf("halo: field %q has %d arrays, a component each: take them one by one, see Field.Component",
+		return fmt.Errorf(
+			"halo: field %q has %d arrays, one per component: access them one by one, see Field.Component",
 			f.Spec.Name, count)
 	}
-	if size := int(unsafe.Sizeof(zero)); size != want {
-		return fmt.Errorf("halo: values of %d bytes for field %q with elements of %d", size, f.Spec.Name, want)
+	if size := int(unsafe.Sizeof(zero)) * int(perPoint[T](f)); size != want {
+		return fmt.Errorf("halo: values for field %q must have %d bytes, got %d", f.Spec.Name, want, size)
 	}
 	number := reflect.TypeFor[T]()
 	for number.Kind() == reflect.Array {
 		number = number.Elem()
 	}
-	if !f.Spec.Element.madeOf(number.Kind()) {
-		return fmt.Errorf("halo: values of type %v for field %q with elements %s", reflect.TypeFor[T](), f.Spec.Name,
-			f.Spec.Element)
+	if !madeOf(f.Spec.Element, number) {
+		return fmt.Errorf("halo: values for field %q must hold elements %s, got type %v", f.Spec.Name, f.Spec.Element,
+			reflect.TypeFor[T]())
 	}
 	return nil
 }
 
-// madeOf reports whether numbers of a kind may stand for elements.
-func (e Element) madeOf(kind reflect.Kind) bool {
-	switch kind {
-	case reflect.Float32:
-		return e == Float32 || e == Complex64 || !e.number()
-	case reflect.Float64:
-		return e == Float64 || e == Complex128 || !e.number()
-	case reflect.Int32, reflect.Uint32:
-		return e == Int32 || !e.number()
-	case reflect.Int64, reflect.Uint64, reflect.Int, reflect.Uint:
-		return e == Int64 || !e.number()
-	case reflect.Complex64:
-		return e == Complex64 || !e.number()
-	case reflect.Complex128:
-		return e == Complex128 || !e.number()
-	case reflect.Int16, reflect.Uint16:
-		return !e.number()
+// madeOf reports whether values of a type can represent the elements.
+func madeOf(e domain.Element, t reflect.Type) bool {
+	alike, size := !e.IsNumber(), int(t.Size())
+	switch t.Kind() {
 	case reflect.Struct, reflect.Uint8, reflect.Int8, reflect.Bool:
 		return true
+	case reflect.Float32, reflect.Float64:
+		return alike || !e.IsInteger() && size == e.Scalar().Size()
+	case reflect.Complex64, reflect.Complex128:
+		return alike || e.IsComplex() && size == e.Size()
+	case reflect.Int16, reflect.Uint16, reflect.Int32, reflect.Uint32, reflect.Int64, reflect.Uint64, reflect.Int,
+		reflect.Uint:
+		return alike || e.IsInteger() && size == e.Size()
 	}
-	return false // pointers, and what has some
+	return false // pointers and types that contain pointers
 }
 
-// number reports whether the element is a number.
-func (e Element) number() bool { return e.whole() || e.complex() || e == Float32 || e == Float64 }
-
-// FillPoints sets every point of the field, ghosts included, to value(p), p in
-// global indices, which lie outside the grid for ghosts there. value is called
-// by several goroutines at once; if it panics, or is nil, that is the error. It is the simple form of Fill.
+// FillPoints sets every point of the field, including ghosts, to value(p), with p in global indices, possibly
+// outside the grid for ghosts. Several goroutines call value concurrently; a panic in it is returned as an
+// error. It is the simple form of Fill.
 func FillPoints[T any](f *Field, value func(p domain.Vec) T) error {
 	if value == nil {
 		return Fill[T](f, nil)
@@ -272,27 +307,27 @@ func FillPoints[T any](f *Field, value func(p domain.Vec) T) error {
 	})
 }
 
-// ReadAll returns all owned points of the field, x fastest without gaps. It is
-// the simple form of Read.
+// ReadAll returns all owned points of the field, x fastest without gaps. It is the simple form of Read.
 func ReadAll[T any](f *Field) ([]T, error) {
 	if err := f.Usable(); err != nil {
 		return nil, err
 	}
 	box := f.Cut.Grid.Box()
-	values := make([]T, box.Points())
+	values := make([]T, box.Points()*perPoint[T](f))
 	return values, Read(values, f, box)
 }
 
-// Gather is Read where processes share the grid: the process root gets the owned points of the
-// box in dst, from whoever has them; on others dst is not looked at. All processes call it, and
-// nothing that is queued may write the field. Where there is one process it is Read.
+// Gather is Read for a grid shared by processes: process root gets the owned points of the box in dst, from
+// all processes; dst is ignored on the others. All processes call it. No queued work may write the field.
+// With one process it is Read.
 func Gather[T any](ctx context.Context, dst []T, f *Field, box domain.Box, root int) error {
 	c, err := newCollection(ctx, f, box, root, dst)
 	if err != nil || c == nil {
 		return orElse(err, func() error { return Read(dst, f, box) })
 	}
+	each := perPoint[T](f)
 	return c.each(func(owner int, piece domain.Box) error {
-		values := make([]T, piece.Points())
+		values := make([]T, piece.Points()*each)
 		bytes := bytesOf(values)
 		if owner == c.me {
 			if err := Read(values, f, piece); err != nil {
@@ -310,28 +345,29 @@ func Gather[T any](ctx context.Context, dst []T, f *Field, box domain.Box, root 
 			return nil
 		}
 		eachLine(piece, func(at domain.Vec, n int) {
-			copy(dst[placeIn(box, at):][:n], values[placeIn(piece, at):])
+			copy(dst[placeIn(box, at)*each:][:int64(n)*each], values[placeIn(piece, at)*each:])
 		})
 		return nil
 	})
 }
 
-// Scatter is Write where processes share the grid: the points of the box get what the process
-// root has in src, wherever they lie. All processes call it. Where there is one it is Write.
+// Scatter is Write for a grid shared by processes: the points of the box, on all processes, get the values in
+// src of process root. All processes call it. With one process it is Write.
 func Scatter[T any](ctx context.Context, f *Field, box domain.Box, src []T, root int) error {
 	c, err := newCollection(ctx, f, box, root, src)
 	if err != nil || c == nil {
 		return orElse(err, func() error { return Write(f, box, src) })
 	}
+	each := perPoint[T](f)
 	return c.each(func(owner int, piece domain.Box) error {
 		if c.me != root && c.me != owner {
 			return nil
 		}
-		values := make([]T, piece.Points())
+		values := make([]T, piece.Points()*each)
 		bytes := bytesOf(values)
 		if c.me == root {
 			eachLine(piece, func(at domain.Vec, n int) {
-				copy(values[placeIn(piece, at):], src[placeIn(box, at):][:n])
+				copy(values[placeIn(piece, at)*each:], src[placeIn(box, at)*each:][:int64(n)*each])
 			})
 		}
 		switch {
@@ -346,7 +382,7 @@ func Scatter[T any](ctx context.Context, f *Field, box domain.Box, src []T, root
 	})
 }
 
-// orElse returns the error, or what f returns where there is none.
+// orElse returns the error, or the result of f if it is nil.
 func orElse(err error, f func() error) error {
 	if err != nil {
 		return err
@@ -354,14 +390,14 @@ func orElse(err error, f func() error) error {
 	return f()
 }
 
-// collection goes through the subdomains that have points of a box.
+// collection iterates over the subdomains that have points of a box.
 type collection struct {
 	field    *Field
 	box      domain.Box
 	me, root int
 }
 
-// newCollection checks the arguments of Gather and Scatter. It is nil where one process has all.
+// newCollection checks the arguments of Gather and Scatter. It returns nil for a single process.
 func newCollection[T any](ctx context.Context, f *Field, box domain.Box, root int, values []T) (*collection, error) {
 	if err := f.Usable(); err != nil {
 		return nil, err
@@ -375,17 +411,17 @@ func newCollection[T any](ctx context.Context, f *Field, box domain.Box, root in
 	case ctx == nil:
 		return nil, processes.Fail(errNoContext)
 	case root < 0 || root >= processes.Size():
-		return nil, fmt.Errorf("halo: process %d of %d is to have a box of field %q", root, processes.Size(),
-			f.Spec.Name)
-	case !f.Cut.Grid.Box().Covers(box), processes.Rank == root && int64(len(values)) != box.Points():
-		return nil, processes.Fail(fmt.Errorf("halo: box %v of a field of %v points with %d elements on the host", box,
-			f.Cut.Grid.Size, len(values)))
+		return nil, fmt.Errorf("halo: field %q: root must be less than %d, got %d", f.Spec.Name, processes.Size(), root)
+	case !f.Cut.Grid.Box().Covers(box), processes.Rank == root && int64(len(values)) != box.Points()*perPoint[T](f):
+		return nil, processes.Fail(fmt.Errorf(
+			"halo: box %v must be inside the %v points of the field and have as many elements as values, got %d",
+			box, f.Cut.Grid.Size, len(values)))
 	}
 	return &collection{f, box, processes.Rank, root}, nil
 }
 
-// each calls do with the piece that each subdomain has of the box, in their order. Where it fails
-// the other processes are told.
+// each calls do with the piece of the box in each subdomain, in their order. If it fails, the other processes
+// fail too.
 func (c *collection) each(do func(owner int, piece domain.Box) error) error {
 	p := c.field.Placement
 	for rank, sub := range c.field.Cut.Subdomains {

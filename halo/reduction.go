@@ -14,37 +14,34 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Reduction is one operation over the owned points of a field, made ready to be
-// queued any number of times. It runs on the field's devices; the host joins what
-// they give of each component.
+// Reduction is a prepared operation over the owned points of a field, which can be queued any number of
+// times. It runs on the field's devices; the host joins the results of each component.
 type Reduction struct {
 	resources streams.Resources
 	field     *Field
 	op        Op
-	totals    [][]*reduce.Reduction // by rank, then by array; none once it is closed
+	totals    [][]*reduce.Reduction // by rank, then by array; empty after Close
 
-	// Room for results.
+	// Buffers for results.
 	sums      []sums.Sum
 	floats    []float64
 	ints      []int64
 	complexes []complex128
 }
 
-// Result is what a reduction gives, a number a component: Floats for real
-// elements, and for L2; Ints for whole ones; Complexes for complex ones. The other
-// two are empty. Of zeros that are compared, -0 and +0 count as equal and either may
-// be the result.
+// Result is the result of a reduction, one number per component: Floats for real elements and for L2, Ints
+// for integers, Complexes for complex numbers. The other two are empty. In comparisons, -0 and +0 count as
+// equal and either may be the result.
 type Result struct {
-	Floats    []float64
-	Ints      []int64
-	Complexes []complex128
+	Floats    []float64    // real elements, and all L2 norms
+	Ints      []int64      // integers
+	Complexes []complex128 // complex elements
 }
 
-// NewReduction makes an operation ready over a field of numbers. float32 is summed
-// as float64, and int32 as int64, which wraps; L2 squares float64, scaled by a power of
-// two where squares overflow or underflow. A field has one sum and one L2, to the bit, whatever
-// its cut and its devices: see package sums. With mode sums.Fast they are taken in an
-// order that depends on the cut. Close frees what it holds.
+// NewReduction prepares an operation over a field of numbers. float32 is summed as float64, and int32 as
+// int64, which wraps; L2 sums squares in float64, scaled by a power of two if squares overflow or underflow.
+// Sums and L2 norms are bitwise independent of the decomposition and the devices, see package sums. With mode
+// sums.Fast the order of summation depends on the decomposition. Close frees the buffers.
 func NewReduction(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (*Reduction, error) {
 	release, err := f.KeepOpen()
 	if err != nil {
@@ -56,18 +53,18 @@ func NewReduction(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (*Red
 	}
 	over, ok := op.kernel()
 	if !ok {
-		return nil, fmt.Errorf("halo: no operation %q: sum, min, max or l2", op)
+		return nil, fmt.Errorf("halo: the operation must be sum, min, max or l2, got %q", op)
 	}
 	for _, m := range mode {
 		if m != "" && !slices.Contains(sums.Modes(), m) {
-			return nil, fmt.Errorf("halo: sums %q: must be one of %q", m, sums.Modes())
+			return nil, fmt.Errorf("halo: the sums must be one of %q, got %q", sums.Modes(), m)
 		}
 	}
 	if f.Spec.IsTyped() {
-		return nil, fmt.Errorf("halo: field %q has values of type %v, which are not numbers", f.Spec.Name, f.Spec.Type)
+		return nil, fmt.Errorf("halo: field %q: elements must be numbers, got type %v", f.Spec.Name, f.Spec.Type)
 	}
-	if f.Spec.Element.complex() && (op == Min || op == Max) {
-		return nil, fmt.Errorf("halo: field %q has elements %s, which have no %s", f.Spec.Name, f.Spec.Element, op)
+	if f.Spec.Element.IsComplex() && (op == Min || op == Max) {
+		return nil, fmt.Errorf("halo: field %q: elements %s do not support %s", f.Spec.Name, f.Spec.Element, op)
 	}
 	r := &Reduction{field: f, op: op, totals: make([][]*reduce.Reduction, len(f.Parts))}
 	for rank := range f.Parts {
@@ -81,13 +78,13 @@ func NewReduction(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (*Red
 	return r, nil
 }
 
-// prepare makes the work of one subdomain ready.
+// prepare prepares the reduction of one subdomain.
 func (r *Reduction) prepare(rank int, c *kernels.Compiler, op reduce.Op, fast bool) error {
 	f, mode := r.field, sums.Reproducible
 	if fast {
 		mode = sums.Fast
 	}
-	t, err := reduce.NewReducer(c, f.Placement.Devices[rank], kernels.Number(f.Spec.Element), mode)
+	t, err := reduce.NewReducer(c, f.Placement.Devices[rank], f.Spec.Element, mode)
 	if err != nil {
 		return err
 	}
@@ -105,8 +102,8 @@ func (r *Reduction) prepare(rank int, c *kernels.Compiler, op reduce.Op, fast bo
 
 var errNoReduction = errors.New("halo: the reduction is nil: see NewReduction")
 
-// Queue queues the reduction after what was queued before on the streams: one for
-// every subdomain, by rank, of its device.
+// Queue queues the reduction after the work already queued on the streams, one per subdomain, by rank, on its
+// device.
 func (r *Reduction) Queue(at []*streams.Stream) error {
 	if r == nil {
 		return errNoReduction
@@ -127,9 +124,9 @@ func (r *Reduction) Queue(at []*streams.Stream) error {
 	return nil
 }
 
-// Result returns what the last Queue gave, once all streams have done it, of the subdomains of
-// this process: see Together for all. It is good until the next call. Once the reduction is closed
-// it is empty, and so it is of nil.
+// Result returns the result of the last Queue over the subdomains of this process, after all streams have
+// finished it; see Together for all processes. It is valid until the next call. For a nil or closed reduction
+// it is empty.
 func (r *Reduction) Result() Result {
 	if r == nil {
 		return Result{}
@@ -138,7 +135,7 @@ func (r *Reduction) Result() Result {
 	case r.isSum():
 		r.sums = here(r, r.sums, r.group(), (*reduce.Reduction).Sums, joinSum)
 		return r.ofSums()
-	case r.field.Spec.Element.whole():
+	case r.field.Spec.Element.IsInteger():
 		r.ints = here(r, r.ints, 1, (*reduce.Reduction).Ints, joinNumber)
 		return Result{Ints: r.ints}
 	}
@@ -146,20 +143,20 @@ func (r *Reduction) Result() Result {
 	return Result{Floats: r.floats}
 }
 
-// isSum reports whether results are joined as sums.Sum, and not as numbers.
+// isSum reports whether results are joined as sums.Sum rather than as numbers.
 func (r *Reduction) isSum() bool {
-	return r.op == L2 || r.op == Sum && !r.field.Spec.Element.whole()
+	return r.op == L2 || r.op == Sum && !r.field.Spec.Element.IsInteger()
 }
 
-// group returns how many sums make one number: the squares of both parts of a complex number.
+// group returns how many sums make one number: two for the squares of the parts of a complex number.
 func (r *Reduction) group() int {
-	if r.op == L2 && r.field.Spec.Element.complex() {
+	if r.op == L2 && r.field.Spec.Element.IsComplex() {
 		return 2
 	}
 	return 1
 }
 
-// ofSums returns the result that the joined sums are.
+// ofSums returns the result of the joined sums.
 func (r *Reduction) ofSums() Result {
 	r.floats = r.floats[:0]
 	if r.op == L2 {
@@ -168,7 +165,7 @@ func (r *Reduction) ofSums() Result {
 	for _, s := range r.sums {
 		r.floats = append(r.floats, s.Value())
 	}
-	if !r.field.Spec.Element.complex() {
+	if !r.field.Spec.Element.IsComplex() {
 		return Result{Floats: r.floats}
 	}
 	r.complexes = r.complexes[:0]
@@ -178,8 +175,8 @@ func (r *Reduction) ofSums() Result {
 	return Result{Complexes: r.complexes}
 }
 
-// ofSquares returns the roots of the joined sums of squares: of each array those of its components, once or, at three
-// scales, three times.
+// ofSquares returns the roots of the joined sums of squares: per array those of its components, once or, at
+// three scales, three times.
 func (r *Reduction) ofSquares() Result {
 	arrays, _ := r.field.Spec.Arrays()
 	components := max(1, r.field.Spec.Components)
@@ -196,7 +193,7 @@ func (r *Reduction) ofSquares() Result {
 	return Result{Floats: r.floats}
 }
 
-// joinFunc joins a value to a number of the result. first is whether it is the first value of that number.
+// joinFunc joins a value to a number of the result. first is true for the first value of that number.
 type joinFunc[T any] func(op Op, number *T, value T, first bool)
 
 func joinSum(_ Op, sum *sums.Sum, value sums.Sum, _ bool) { sum.Join(value) }
@@ -214,8 +211,8 @@ func joinNumber[T float64 | int64](op Op, number *T, value T, first bool) {
 	}
 }
 
-// joined joins some values to the numbers of the result, each group of them to one. at is the index of the first value
-// among those of its subdomain or process.
+// joined joins values to the numbers of the result, each group of them to one number. at is the index of the
+// first value among those of its subdomain or process.
 func joined[T any](op Op, numbers []T, at int, values []T, group int, join joinFunc[T]) []T {
 	for i, v := range values {
 		number := (at + i) / group
@@ -228,7 +225,7 @@ func joined[T any](op Op, numbers []T, at int, values []T, group int, join joinF
 	return numbers
 }
 
-// here joins what all subdomains of this process have, into the memory of the last result.
+// here joins the results of all subdomains of this process, into the memory of the last result.
 func here[T any](r *Reduction, last []T, group int, of func(*reduce.Reduction) []T, join joinFunc[T]) []T {
 	numbers := last[:0]
 	for _, arrays := range r.totals {
@@ -242,7 +239,7 @@ func here[T any](r *Reduction, last []T, group int, of func(*reduce.Reduction) [
 	return numbers
 }
 
-// together joins what all processes have, of which mine is what this one has: nothing where it has no subdomain.
+// together joins the results of all processes; mine, the result of this one, is empty if it has no subdomain.
 func together[T any](
 	ctx context.Context, r *Reduction, mine []T, group int, join joinFunc[T],
 ) (numbers []T, err error) {
@@ -261,7 +258,8 @@ func together[T any](
 			length = len(b)
 		}
 		if len(b) != length {
-			return nil, fmt.Errorf("halo: %s: %d bytes of %s, %d of others", what, len(b), processes.Name(rank), length)
+			return nil, fmt.Errorf("halo: %s: all processes must send %d bytes, got %d from %s", what, length, len(b),
+				processes.Name(rank))
 		}
 		values := make([]T, len(b)/int(unsafe.Sizeof(*new(T))))
 		copy(bytesOf(values), b)
@@ -270,8 +268,8 @@ func together[T any](
 	return numbers, nil
 }
 
-// Close frees what is held. Nothing queued may still use it. Closing twice is no
-// error, nor is closing nil.
+// Close frees the buffers. No queued work may still use them. Close does nothing for a nil or closed
+// reduction.
 func (r *Reduction) Close() error {
 	if r == nil {
 		return nil
@@ -280,9 +278,9 @@ func (r *Reduction) Close() error {
 	return r.resources.Close()
 }
 
-// Together returns what the last Queue computed on all processes that share the grid, once all
-// streams have done it: on each the same bits, which are those of one process. All processes call
-// it. Where there is one, it is Result.
+// Together returns the result of the last Queue over all processes that share the grid, after all streams
+// have finished it. It is bitwise identical on all processes, and to the result of a single process. All
+// processes call it. With one process it is Result.
 func (r *Reduction) Together(ctx context.Context) (res Result, err error) {
 	if r == nil {
 		return Result{}, errNoReduction
@@ -299,7 +297,7 @@ func (r *Reduction) Together(ctx context.Context) (res Result, err error) {
 			return Result{}, err
 		}
 		return r.ofSums(), nil
-	case r.field.Spec.Element.whole():
+	case r.field.Spec.Element.IsInteger():
 		r.ints = here(r, r.ints, 1, (*reduce.Reduction).Ints, joinNumber)
 		res.Ints, err = together(ctx, r, r.ints, 1, joinNumber)
 		return res, err
@@ -309,9 +307,8 @@ func (r *Reduction) Together(ctx context.Context) (res Result, err error) {
 	return res, err
 }
 
-// Reduce prepares a reduction, runs it and returns its result over all processes that
-// share the grid, which all call it. It does not wait for work queued before: nothing may
-// be writing the field.
+// Reduce prepares a reduction, runs it and returns its result over all processes that share the grid, which
+// all call it. It does not wait for queued work: no queued work may write the field.
 func Reduce(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (res Result, err error) {
 	r, err := reduceHere(f, c, op, mode)
 	defer func() { err = errors.Join(err, r.Close()) }()
@@ -324,7 +321,7 @@ func Reduce(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (res Result
 	return r.Together(context.Background())
 }
 
-// reduceHere reduces what this process has of a field.
+// reduceHere reduces the part of a field in this process.
 func reduceHere(f *Field, c *kernels.Compiler, op Op, mode []sums.Mode) (r *Reduction, err error) {
 	if r, err = NewReduction(f, c, op, mode...); err != nil {
 		return nil, err

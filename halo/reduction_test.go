@@ -17,8 +17,7 @@ import (
 
 var ops = []halo.Op{halo.Sum, halo.Min, halo.Max, halo.L2}
 
-// reduceOwned computes an operation over one value of the owned points in the
-// plainest way.
+// reduceOwned computes an operation over one value of the owned points in the simplest way.
 func reduceOwned(p *picture, op halo.Op, value int) float64 {
 	var sum, squares float64
 	least, most := math.Inf(1), math.Inf(-1)
@@ -30,7 +29,7 @@ func reduceOwned(p *picture, op halo.Op, value int) float64 {
 	return map[halo.Op]float64{halo.Sum: sum, halo.L2: squares, halo.Min: least, halo.Max: most}[op]
 }
 
-// wanted returns what a reduction should give.
+// wanted returns the expected result of a reduction.
 func wanted(p *picture, op halo.Op) (r halo.Result) {
 	parts, _ := p.parts()
 	for c := range max(1, p.field.Spec.Components) {
@@ -53,8 +52,8 @@ func wanted(p *picture, op halo.Op) (r halo.Result) {
 	return r
 }
 
-// Over random fields of whole numbers, of which all sums are exact, reductions see
-// every owned point once and no ghost, and follow what was queued before them.
+// Over random fields of integers, for which all sums are exact, reductions include every owned point once and
+// no ghost, and run after earlier queued work.
 func TestReductions(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -62,7 +61,7 @@ func TestReductions(t *testing.T) {
 			f := openField(t, p, drawNumbers(t, 0, p))
 			op := rapid.SampledFrom(ops).Draw(t, "op")
 			made, err := halo.NewReduction(f, set.Compiler, op)
-			if e := f.Spec.Element; (e == halo.Complex64 || e == halo.Complex128) && (op == halo.Min || op == halo.Max) {
+			if e := f.Spec.Element; (e == domain.Complex64 || e == domain.Complex128) && (op == halo.Min || op == halo.Max) {
 				if err == nil {
 					t.Fatalf("%s of %s was accepted", op, e)
 				}
@@ -98,8 +97,8 @@ func sameResult(t tb, got, want halo.Result) {
 	}
 }
 
-// Sums of float32 do not lose what float32 would lose, sums that are rounded have
-// the same bits every time, and a NaN is not lost by any operation.
+// Sums of float32 are accumulated in float64, rounded sums are bitwise reproducible, and every operation
+// propagates NaN.
 func TestReductionsOfReals(t *testing.T) {
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
 		p := place(t, set, []int{33, 17, 9}, [3]bool{}, domain.Vec{1, 1, 3})
@@ -131,8 +130,8 @@ func TestReductionsOfReals(t *testing.T) {
 	})
 }
 
-// The ends of the range come through, whole sums wrap, and a subdomain of one point
-// is reduced like any other.
+// Values at the limits of the range are preserved, integer sums wrap, and a subdomain may have a single
+// point.
 func TestReductionsAtTheEndsOfTheRange(t *testing.T) {
 	inf, most := math.Inf(1), math.MaxInt64
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
@@ -178,24 +177,24 @@ func TestReductionsAtTheEndsOfTheRange(t *testing.T) {
 }
 
 // reduceTwo reduces a field of two points.
-func reduceTwo[T int64 | float64](t *testing.T, set *testdevices.Set, p *halo.Placement, e halo.Element, op halo.Op, values [2]T) halo.Result {
+func reduceTwo[T int64 | float64](t *testing.T, set *testdevices.Set, p *halo.Placement, e domain.Element, op halo.Op, values [2]T) halo.Result {
 	t.Helper()
 	f := openField(t, p, halo.Spec{Name: "u", Element: e})
 	done(t, nil, halo.Write(f, f.Cut.Grid.Box(), values[:]))
 	return must(halo.Reduce(f, set.Compiler, op))(t)
 }
 
-// A field has one sum and one L2, to the bit, on any cut, on host devices and by CUDA.
-func TestSumsDependOnTheFieldAlone(t *testing.T) {
+// Sums and L2 norms are bitwise independent of the decomposition and of the backend.
+func TestSumsDependOnlyOnTheField(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	size := domain.Vec{37, 18, 13}
 	var plain float64 // L2 of float64 without a shift
 	for _, of := range []struct {
-		element    halo.Element
-		shift, odd int // powers of two of all points, and of those in half of the grid
+		element    domain.Element
+		shift, odd int // powers of two of all points, and of the points in half of the grid
 	}{
-		{halo.Float64, 0, 0}, {halo.Float32, 0, 0}, {halo.Complex128, 0, 0},
-		{halo.Float64, 800, 0}, {halo.Float64, -800, 0}, {halo.Complex128, 600, -300}, {halo.Float64, -460, 80},
+		{halo.Float64, 0, 0}, {halo.Float32, 0, 0}, {domain.Complex128, 0, 0},
+		{halo.Float64, 800, 0}, {halo.Float64, -800, 0}, {domain.Complex128, 600, -300}, {halo.Float64, -460, 80},
 	} {
 		e, want := of.element, map[halo.Op][]float64{}
 		value := func(at domain.Vec) float64 {
@@ -219,12 +218,12 @@ func TestSumsDependOnTheFieldAlone(t *testing.T) {
 					want[op] = slices.Clone(got)
 				}
 				if !slices.Equal(got, want[op]) {
-					t.Errorf("%s of %s on cut %v: %v, not %v", op, e, cut, got, want[op])
+					t.Errorf("%s of %s on decomposition %v: %v, want %v", op, e, cut, got, want[op])
 				}
 			}
 		}
 		for _, cut := range []domain.Vec{{1, 1, 1}, {1, 1, 3}, {2, 2, 1}, {3, 1, 1}, {1, 5, 1}, {3, 2, 2}} {
-			if of.shift != 0 && cut[1] > 1 { // few are enough
+			if of.shift != 0 && cut[1] > 1 { // few cases are enough
 				continue
 			}
 			t.Run(fmt.Sprintf("element=%s/shift=%d/cut=%v", e, of.shift, cut), func(t *testing.T) {
@@ -243,7 +242,7 @@ func TestSumsDependOnTheFieldAlone(t *testing.T) {
 	}
 }
 
-// Fast sums are right up to rounding.
+// Fast sums are correct up to rounding.
 func TestFastSums(t *testing.T) {
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
 		f := openField(t, place(t, set, []int{33, 17, 9}, [3]bool{}, domain.Vec{1, 1, 3}), star(3))
@@ -261,8 +260,8 @@ func TestFastSums(t *testing.T) {
 
 var paths = []p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct}
 
-// Over random grids, cuts, fields and paths, every owned point gets the sum of the
-// ghosts that stand for it, twice over two exchanges, and no ghost changes.
+// Over random grids, decompositions, fields and paths, every owned point gets the sum of its copies in
+// ghosts, twice over two exchanges, and no ghost changes.
 func TestAccumulatorAddsEveryImage(t *testing.T) {
 	testdevices.Each(t, 5, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -291,8 +290,7 @@ func TestAccumulatorAddsEveryImage(t *testing.T) {
 	})
 }
 
-// A face that is returned as it lies, with the padding and the ghosts of walls
-// between its rows, is added as one that is packed.
+// A contiguous face, with padding and boundary ghosts between its rows, is added like a packed one.
 func TestAccumulatorOfContiguousFaces(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		p := place(t, set, []int{5, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
@@ -328,9 +326,8 @@ func twiceAdded(before *picture) *picture {
 	return after
 }
 
-// The reverse exchange is the adjoint of the exchange: with E the ghosts that an
-// exchange makes of owned points, and R what a reverse one makes of ghosts,
-// E(u).g = u.R(g).
+// The reverse exchange is the adjoint of the exchange: if E(u) are the ghosts that an exchange makes of owned
+// points u, and R(g) the result of a reverse exchange of ghosts g, then E(u).g = u.R(g).
 func TestAccumulatorIsTheAdjoint(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -371,8 +368,7 @@ func TestAccumulatorIsTheAdjoint(t *testing.T) {
 	})
 }
 
-// Points at edges and corners are images of several ghosts; sums that are rounded
-// have the same bits every time.
+// Points at edges and corners are images of several ghosts; rounded sums are bitwise reproducible.
 func TestAccumulatorKeepsItsOrder(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		p := place(t, set, []int{6, 6, 6}, [3]bool{true, true, true}, domain.Vec{2, 2, 1})

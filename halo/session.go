@@ -14,25 +14,26 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Session holds the open devices that share grids, how they are linked, and a compiler
-// for their kernels. A program that embeds halo starts with one, as the command line
-// does. All of it can be had one by one from streams, p2p and kernels too.
+// Session holds open devices, their links, and a compiler for their kernels. Programs that embed halo, like
+// the halox command, start by opening one. The packages streams, p2p and kernels provide the same parts
+// separately.
 //
-// Its methods may be called from any goroutine, except where processes share grids: these make the same calls in the
-// same order. Close returns an error during other methods and during runs on the session's devices.
+// Its methods may be called from any goroutine, except if processes share grids: then all processes make the
+// same calls in the same order. Close returns an error during other methods and during runs on the session's
+// devices.
 type Session struct {
-	Backend  streams.Backend
-	Devices  []*streams.Device // in the order of their ids, or of those asked for
-	Links    *p2p.Links        // between all of them; with a Model once that was measured
-	Compiler *kernels.Compiler
-	Note     string // a message for the user if no GPU was found; otherwise empty
-	NoGPU    error  // the reason, if no GPU was found; otherwise nil
+	Backend  streams.Backend   // backend of all devices
+	Devices  []*streams.Device // in the order of Devices.IDs, or of their ids
+	Links    *p2p.Links        // between all devices; Model is set by Measure
+	Compiler *kernels.Compiler // compiler of the session's kernels
+	Note     string            // a message for the user if no GPU was found; otherwise empty
+	NoGPU    error             // the reason, if no GPU was found; otherwise nil
 
 	asked    Devices
-	counts   []int          // of devices, by process; nil where this one is alone
-	trials   []NetworkTrial // of networks to other processes, as far as they are known
+	counts   []int          // number of devices by process; nil for a single process
+	trials   []NetworkTrial // known trials of networks to other processes
 	platform *streams.Platform
-	nvml     *p2p.NVML // nil on host devices and where NVML does not start
+	nvml     *p2p.NVML // nil on CPU devices, and if NVML does not start
 	endNVML  func() error
 }
 
@@ -45,43 +46,41 @@ func (s *Session) usable() error {
 	return err
 }
 
-// hold keeps the devices open until release is called. The error is that of usable.
+// hold keeps the devices open until release is called. Its error is that of usable.
 func (s *Session) hold() (release func(), err error) {
 	if s == nil {
 		return nil, errors.New("halo: the session is nil: see Open")
 	}
 	if err := streams.Hold(s.Devices); err != nil {
-		return nil, fmt.Errorf("halo: the session is closed, and with it all that was made on its devices: %w", err)
+		return nil, fmt.Errorf("halo: the session is closed, and so is everything on its devices: %w", err)
 	}
 	return func() { streams.Release(s.Devices) }, nil
 }
 
-// Suits returns an error unless the subdomains of this process lie on devices of the session.
+// Suits returns an error unless the subdomains of this process are on devices of the session.
 func (s *Session) Suits(p *Placement) error {
 	if err := errors.Join(s.usable(), p.usable()); err != nil {
 		return err
 	}
 	for rank, d := range p.Devices {
 		if d != nil && !slices.Contains(s.Devices, d.Real()) {
-			return fmt.Errorf("halo: subdomain %d lies on %v of another session", rank, d)
+			return fmt.Errorf("halo: subdomain %d must be on a device of the session, got %v of another", rank, d)
 		}
 	}
 	return nil
 }
 
-// Open opens the devices that are wanted, discovers how they are linked, and proves
-// every link with data. An *OptionError says what of the devices cannot be had; it is
-// also streams.ErrNoDriver where GPUs are wanted and there are none. What messages take
-// over the links is measured when a choice depends on it, see Measure.
+// Open opens the requested devices, discovers their links, and verifies every link with data. An *OptionError
+// names the device option that is invalid or unavailable; it wraps streams.ErrNoDriver if GPUs are requested
+// and there are none. Measure times messages over the links when a choice depends on it.
 //
-// The variables HALOX_CUDA, HALOX_NVRTC and HALOX_CACHE name other places for the driver,
-// for NVRTC and for the cache. It is an error if HALOX_CUDA is set and the driver is not
-// there.
+// The variables HALOX_CUDA, HALOX_NVRTC and HALOX_CACHE override the paths of the driver, of NVRTC and of the
+// cache. It is an error if HALOX_CUDA is set and the driver is not there.
 //
-// When the context ends, Open returns its error before it opens the devices, which it does
-// side by side, or before the next link. A driver that does not come back is not waited for.
+// When the context ends, Open returns its error before opening the devices (which it does in parallel) or
+// before checking the next link. It abandons a driver call that does not return.
 //
-// Where processes share grids, all call it. Where one cannot open its devices, all return an error.
+// If processes share grids, all of them call it. If one cannot open its devices, all return an error.
 func Open(ctx context.Context, want Devices) (session *Session, err error) {
 	want.Processes = want.Processes.OrAlone()
 	s := &Session{asked: want, Compiler: kernels.CompilerFromEnv()}
@@ -99,7 +98,7 @@ func Open(ctx context.Context, want Devices) (session *Session, err error) {
 	var ids []int
 	if err == nil {
 		s.Backend = s.platform.Devices()[0].Backend
-		ids, err = want.choose(s.Backend, len(s.platform.Devices()))
+		ids, err = want.choose(s.platform.Devices())
 	}
 	if err = want.agree(ctx, "find devices", err); err != nil {
 		return nil, err
@@ -115,12 +114,12 @@ func Open(ctx context.Context, want Devices) (session *Session, err error) {
 	return s, err
 }
 
-// networks returns those between the devices of the processes that share grids.
+// networks returns the networks between the devices of the processes that share grids.
 func (s *Session) networks() networks {
 	return networks{s.asked.Processes, s.Devices, s.DriverVersion()}
 }
 
-// openShare opens the devices of this process, and proves the links between them.
+// openShare opens the devices of this process and verifies the links between them.
 func (s *Session) openShare(ctx context.Context, ids []int) (err error) {
 	if !s.asked.Processes.IsAlone() {
 		if ids, err = s.asked.share(ctx, s.platform.Devices(), ids); err != nil {
@@ -130,7 +129,7 @@ func (s *Session) openShare(ctx context.Context, ids []int) (err error) {
 	if err := s.open(ctx, ids); err != nil {
 		return err
 	}
-	var topology p2p.Topology // without it the kinds of links stay unknown
+	var topology p2p.Topology // if empty, the kinds of links are unknown
 	if s.nvml != nil {
 		topology = s.nvml
 	}
@@ -138,7 +137,7 @@ func (s *Session) openShare(ctx context.Context, ids []int) (err error) {
 	return err
 }
 
-// open opens the devices and, meanwhile, what knows GPUs beside their driver.
+// open opens the devices and, in parallel, NVML.
 func (s *Session) open(ctx context.Context, ids []int) (err error) {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("halo: open the devices: %w", err)
@@ -159,11 +158,10 @@ func (s *Session) open(ctx context.Context, ids []int) (err error) {
 	return err
 }
 
-// Measure finds out what messages take over the links, unless it is known: it sets
-// Links.Model, by which plans choose the fastest paths. That is read from the user's
-// cache, or measured, in a second or two on GPUs and 0.2 s on host devices, and kept
-// there. Cut and NewExchanger measure by themselves where a choice depends on it. When
-// the context ends, so does the measurement.
+// Measure sets Links.Model, the message times over the links, by which plans choose the fastest paths, unless
+// it is set. It reads the model from the user's cache, or measures it, in one or two seconds on GPUs and 0.2
+// s on CPU devices, and saves it there. Cut and NewExchanger call it if a choice depends on it. The
+// measurement stops when the context ends.
 func (s *Session) Measure(ctx context.Context) error {
 	release, err := s.hold()
 	if err != nil {
@@ -183,10 +181,10 @@ func (s *Session) Measure(ctx context.Context) error {
 	return nil
 }
 
-// measuring is held while links are measured: two measurements at once would disturb each other.
+// measuring is held while links are measured: concurrent measurements would disturb each other.
 var measuring sync.Mutex
 
-// DriverVersion returns the version of the GPUs' driver, "" where that is not known.
+// DriverVersion returns the version of the GPU driver, "" if unknown.
 func (s *Session) DriverVersion() string {
 	if s == nil || s.nvml == nil {
 		return ""
@@ -194,8 +192,7 @@ func (s *Session) DriverVersion() string {
 	return s.nvml.DriverVersion()
 }
 
-// CUDAVersion returns the newest version of CUDA that the driver supports, as "13.0"; ""
-// for host devices.
+// CUDAVersion returns the newest CUDA version that the driver supports, such as "13.0"; "" for CPU devices.
 func (s *Session) CUDAVersion() string {
 	if s == nil {
 		return ""
@@ -203,8 +200,7 @@ func (s *Session) CUDAVersion() string {
 	return s.platform.Version()
 }
 
-// MaxClocks returns the highest clocks of a device's cores and of its memory, in MHz. ok
-// is false where they are not known.
+// MaxClocks returns the highest core and memory clocks of a device, in MHz. ok is false if they are unknown.
 func (s *Session) MaxClocks(d *streams.Device) (cores, memory int, ok bool) {
 	if s == nil || s.nvml == nil {
 		return 0, 0, false
@@ -213,7 +209,7 @@ func (s *Session) MaxClocks(d *streams.Device) (cores, memory int, ok bool) {
 	return cores, memory, err == nil
 }
 
-// String says what the session is: "2 host devices", "4 GPUs (NVIDIA H200)"; "no session" of nil.
+// String describes the session, such as "2 CPU devices" or "4 GPUs (NVIDIA H200)"; "no session" for nil.
 func (s *Session) String() string {
 	if s == nil || len(s.Devices) == 0 {
 		return "no session"
@@ -223,16 +219,16 @@ func (s *Session) String() string {
 	if n == 1 {
 		plural = ""
 	}
-	if first.HostMemory { // all are alike
+	if first.HostMemory { // CPU devices are identical
 		return fmt.Sprintf("%d %s%s", n, first.Noun, plural)
 	}
 	return fmt.Sprintf("%d %s%s (%s)", n, first.Noun, plural, first.Name)
 }
 
-// NewExchanger plans the exchange of the ghosts of fields of one placement
-// together, over the path of the placement or, where it has none, the fastest ones, and makes it
-// ready. Close frees it. NewPlan with the session's Links gives the plan itself, and takes other
-// paths. Where processes share grids all call it, and where one cannot plan it, all return an error.
+// NewExchanger plans and prepares the exchange of the ghosts of fields of one placement together, over the
+// path of the placement or, if that is empty, the fastest paths. NewPlan with the session's Links gives
+// access to the plan and to other paths. If processes share grids, all of them call it; if one fails, all
+// return an error. Close frees the buffers.
 func (s *Session) NewExchanger(ctx context.Context, fields ...*Field) (*Exchanger, error) {
 	release, err := s.hold()
 	if err != nil {
@@ -252,7 +248,7 @@ func (s *Session) planOf(ctx context.Context, fields []*Field) (*Plan, error) {
 		return nil, err
 	}
 	if len(fields) == 0 {
-		return nil, fmt.Errorf("halo: an exchange of no field")
+		return nil, fmt.Errorf("halo: an exchange must have at least one field")
 	}
 	var specs []Spec
 	for _, f := range fields {
@@ -274,8 +270,8 @@ func (s *Session) planOf(ctx context.Context, fields []*Field) (*Plan, error) {
 }
 
 // Close closes the devices and everything allocated on them: fields, exchangers and streams need no Close before. It
-// does nothing for a nil or closed session. During another call of the session, or a run on its devices, it returns an
-// error and the session stays open.
+// cancels compilations in progress, and does nothing for a nil or closed session. During another call of the session,
+// or a run on its devices, it returns an error and the session stays open.
 func (s *Session) Close() error {
 	if s == nil {
 		return nil
@@ -283,23 +279,22 @@ func (s *Session) Close() error {
 	if err := streams.Idle(s.Devices); err != nil {
 		return fmt.Errorf("halo: the session is in use: %w", err)
 	}
-	var ended error // of NVML, which ends meanwhile
+	var ended error // of NVML, which shuts down in parallel
 	var meanwhile sync.WaitGroup
 	if s.endNVML != nil {
 		meanwhile.Go(func() { ended = s.endNVML() })
 	}
 	err := errors.Join(s.asked.Processes.Disconnect(), streams.CloseAll(s.Devices))
-	if !errors.Is(err, guard.ErrBusy) { // no device has been held since
-		err = errors.Join(err, s.platform.Close())
+	if !errors.Is(err, guard.ErrBusy) { // no device was held in the meantime
+		err = errors.Join(err, s.Compiler.Close(), s.platform.Close())
 	}
 	meanwhile.Wait()
 	return errors.Join(err, ended)
 }
 
-// Among returns the session for others to share grids with: for the processes that are given, which all call it, or for
-// this process alone where there are none. Devices and links are the session's, which stays as it was; only that one is
-// closed.
-func (s *Session) Among(ctx context.Context, processes *mpi.Processes) (*Session, error) {
+// WithProcesses returns a session that shares grids with the given processes, which all call it, or with none for a
+// nil group. It uses the devices and links of s, which stays unchanged; close only s.
+func (s *Session) WithProcesses(ctx context.Context, processes *mpi.Processes) (*Session, error) {
 	release, err := s.hold()
 	if err != nil {
 		return nil, err
@@ -319,7 +314,7 @@ func (s *Session) Among(ctx context.Context, processes *mpi.Processes) (*Session
 	return &t, t.networks().follow(ctx, s.asked.Processes)
 }
 
-// Counts returns how many devices each process has, by rank; of one where no processes share grids.
+// Counts returns the number of devices of each process, by rank; one number if no processes share grids.
 func (s *Session) Counts() []int {
 	if s.counts == nil {
 		return []int{len(s.Devices)}

@@ -10,11 +10,10 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Start queues an exchange and returns. at has a stream for every subdomain, by
-// rank, of its device: the exchange begins when what was queued there before is
-// done, on the stream of the sender and on that of the receiver. Until Wait, work
-// queued on these streams may read the fields except their ghosts, and must not
-// write the points that are sent to neighbours.
+// Start queues an exchange and returns. at has a stream for every subdomain, by rank, on its device. The
+// exchange begins after the work queued before, on the stream of the sender and on that of the receiver.
+// Until Wait, work queued on these streams may read the fields except their ghosts, and must not write the
+// points that are sent to neighbors.
 func (e *Exchanger) Start(at []*streams.Stream) error {
 	if err := e.hold(); err != nil {
 		return err
@@ -34,7 +33,7 @@ func (e *Exchanger) Start(at []*streams.Stream) error {
 	return nil
 }
 
-// begin queues what Start does.
+// begin queues the work of Start.
 func (e *Exchanger) begin(at []*streams.Stream) error {
 	for _, c := range e.channels {
 		c.in.expect(at[c.rank])
@@ -50,12 +49,12 @@ func (e *Exchanger) begin(at []*streams.Stream) error {
 		}
 	}
 	if e.remote != nil || e.direct != nil {
-		return nil // what other processes send is waited for on the host, in Wait
+		return nil // Wait waits on the host for messages of other processes
 	}
 	return e.receive()
 }
 
-// send queues what a subdomain sends, and all of an exchange by one kernel per GPU.
+// send queues the sends of a subdomain, or the whole exchange if it is one kernel per GPU.
 func (e *Exchanger) send(c *channel) error {
 	if e.direct == nil {
 		return c.send()
@@ -69,7 +68,7 @@ func (e *Exchanger) send(c *channel) error {
 	return c.sendStream.Record(c.sent)
 }
 
-// receive queues what all subdomains receive.
+// receive queues the receives of all subdomains.
 func (e *Exchanger) receive() error {
 	for _, c := range e.channels {
 		if err := c.receive(); err != nil {
@@ -79,8 +78,8 @@ func (e *Exchanger) receive() error {
 	return nil
 }
 
-// fail returns the error of an exchange that was queued in part, and tells the other processes. The
-// content of the ghosts is undefined then, and so the exchanger cannot be used any more.
+// fail returns the error of a partly queued exchange, and notifies the other processes. The content of the
+// ghosts is undefined then, and the exchanger cannot be used again.
 func (e *Exchanger) fail(err error) error {
 	if err == nil {
 		return nil
@@ -93,21 +92,20 @@ func (e *Exchanger) fail(err error) error {
 			err = errors.Join(err, first)
 		}
 	}
-	failed := fmt.Errorf("halo: an exchange has failed before, and left ghosts undefined: %w", err)
+	failed := fmt.Errorf("halo: an earlier exchange has failed and left ghosts undefined: %w", err)
 	e.failed.Store(&failed)
 	return err
 }
 
-// Wait makes the streams wait, on the devices, until the exchange that Start
-// began has brought the ghosts of each and no longer needs its points. The host
-// waits only for messages of other processes to arrive. Until then the fields cannot be
-// closed.
+// Wait makes the streams wait, on the devices, until the exchange begun by Start has updated the ghosts of
+// each subdomain and has read its points. The host waits only for messages of other processes. The fields
+// cannot be closed between Start and Wait.
 func (e *Exchanger) Wait(at []*streams.Stream) error {
 	if err := e.check(at); err != nil {
 		return err
 	}
 	if !e.started.CompareAndSwap(true, false) {
-		return fmt.Errorf("halo: no exchange is under way: call Start before Wait")
+		return fmt.Errorf("halo: no exchange is in progress: call Start before Wait")
 	}
 	defer e.release()
 	if e.remote != nil {
@@ -116,7 +114,7 @@ func (e *Exchanger) Wait(at []*streams.Stream) error {
 		}
 	}
 	for _, c := range e.channels {
-		done := c.received // after all that it sends and receives
+		done := c.received // after all sends and receives
 		if e.direct != nil {
 			done = c.sent
 		}
@@ -127,9 +125,9 @@ func (e *Exchanger) Wait(at []*streams.Stream) error {
 	return nil
 }
 
-// Exchange is Start and Wait. Where an exchange is one kernel per GPU, it queues that on the streams themselves.
-// Ghosts behind physical faces keep their values, or get those that a neighbor has of the same places:
-// see docs/reference/boundaries.md.
+// Exchange calls Start and Wait. If the exchange is one kernel per GPU, it queues that on the streams
+// themselves. Ghosts outside physical boundaries keep their values, or get those that a neighbor has of the
+// same places: see docs/reference/boundaries.md.
 func (e *Exchanger) Exchange(at []*streams.Stream) error {
 	if !e.IsDirect() {
 		if err := e.Start(at); err != nil {
@@ -152,7 +150,7 @@ func (e *Exchanger) Exchange(at []*streams.Stream) error {
 	return nil
 }
 
-// check returns an error unless the exchanger can be used, with these streams.
+// check returns an error unless the exchanger can be used with these streams.
 func (e *Exchanger) check(at []*streams.Stream) error {
 	if err := e.usable(); err != nil {
 		return err
@@ -163,9 +161,9 @@ func (e *Exchanger) check(at []*streams.Stream) error {
 	return e.plan.Placement.Suits(at)
 }
 
-// makeChannels creates what Start needs in addition to the transfers: a channel for each subdomain of this process,
-// with the work of all its transfers. Copies of all messages are one launch; additions, which may overlap,
-// are launched one after another.
+// makeChannels creates what Start needs in addition to the transfers: a channel for each subdomain of this
+// process, with the work of all its transfers. All copies are one launch; additions, which may overlap, are
+// launched one after another.
 func (e *Exchanger) makeChannels() error {
 	byRank := map[int]*channel{}
 	var channels []*channel
@@ -233,24 +231,23 @@ func (e *Exchanger) newChannel(rank int, d *streams.Device) (*channel, error) {
 	return c, nil
 }
 
-// ExchangeRank queues the part of one subdomain in an exchange on a stream of its
-// device, for callers that have a thread per device: the stream continues when the
-// ghosts have arrived and the points are no longer needed. It must be called equally
-// often for every rank, in any order, and only where IsDirect is true.
+// ExchangeRank queues the part of one subdomain in an exchange on a stream of its device, for callers with
+// one thread per device: the stream continues when the ghosts have arrived and the points have been read. It
+// must be called equally often for every rank, in any order, and only if IsDirect is true.
 func (e *Exchanger) ExchangeRank(rank int, s *streams.Stream) error {
 	return e.queueRank(rank, s, (*pack.DirectExchange).Queue)
 }
 
-// BeginRank and EndRank are ExchangeRank in two halves, for callers whose kernels store all that the subdomain sends
-// into the ghosts of the neighbours. What is queued between the halves may store there; after the second half the
-// ghosts of the subdomain have arrived. They are for subdomains that send nothing to themselves. The first half only
-// waits until all neighbours have read their ghosts. Where work queued before ensures that, it may be left out, for all
-// ranks.
+// BeginRank and EndRank are the two halves of ExchangeRank, for callers whose kernels store all that the
+// subdomain sends into the ghosts of the neighbors. Work queued between the halves may store there; after the
+// second half the ghosts of the subdomain have arrived. The subdomain must not be its own neighbor. The first
+// half only waits until all neighbors have read their ghosts; it may be omitted, for all ranks, if earlier
+// work ensures that.
 func (e *Exchanger) BeginRank(rank int, s *streams.Stream) error {
 	return e.queueRank(rank, s, (*pack.DirectExchange).Begin)
 }
 
-// EndRank is the second half, see BeginRank.
+// EndRank is the second half of ExchangeRank, see BeginRank.
 func (e *Exchanger) EndRank(rank int, s *streams.Stream) error {
 	return e.queueRank(rank, s, (*pack.DirectExchange).End)
 }
@@ -262,9 +259,9 @@ func (e *Exchanger) queueRank(
 	case err != nil:
 		return err
 	case e.direct == nil:
-		return errors.New("halo: the exchange is not one kernel per GPU, see IsDirect: a rank cannot be queued alone")
+		return errors.New("halo: queuing a single rank needs an exchange that is one kernel per GPU, see IsDirect")
 	case rank < 0 || rank >= len(e.direct):
-		return fmt.Errorf("halo: rank %d of %d", rank, len(e.direct))
+		return fmt.Errorf("halo: the rank must be less than %d, got %d", len(e.direct), rank)
 	case e.direct[rank].Err() != nil:
 		return e.direct[rank].Err()
 	}
@@ -274,8 +271,8 @@ func (e *Exchanger) queueRank(
 	return queue(e.direct[rank], s)
 }
 
-// SetLimit sets how long a GPU waits for a neighbour in exchanges that are queued from now on; the default is two
-// minutes. After the limit Err returns an error. It changes nothing where IsDirect is false.
+// SetLimit sets how long a GPU waits for a neighbor in exchanges queued from now on; the default is two
+// minutes. After the limit Err returns an error. It has no effect if IsDirect is false.
 func (e *Exchanger) SetLimit(limit time.Duration) {
 	if e == nil {
 		return
@@ -285,6 +282,6 @@ func (e *Exchanger) SetLimit(limit time.Duration) {
 	}
 }
 
-// IsDirect reports whether the exchange is one kernel per GPU: there are messages, all take path
-// direct, and every subdomain has its own GPU.
+// IsDirect reports whether the exchange is one kernel per GPU: there are messages, all take path direct, and
+// every subdomain has its own GPU.
 func (e *Exchanger) IsDirect() bool { return e != nil && e.direct != nil }

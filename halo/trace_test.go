@@ -12,8 +12,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// An exchange beside the callers' streams is traced in the step that these are at, on
-// streams with names, and all that carries it counts as communication.
+// An exchange on separate streams is traced in the step of the callers' streams, on streams with names, and
+// all of it counts as communication.
 func TestTraceOfStart(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		if len(set.Devices) < 2 {

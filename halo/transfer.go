@@ -11,24 +11,24 @@ import (
 
 // Transfer carries one message, any number of times.
 //
-// The sender's worker calls Send and the receiver's Receive, equally often, each on a stream of its
-// own device. A message may overwrite the previous one: before the n-th Send is queued, the work
-// before it must depend on the receiver having used what the previous Send brought. Start ensures
-// that. So do sweeps between two exchanges, where every message has one in return and two fields
-// take turns. A message to another process waits for its own buffers by itself.
+// The sender's worker calls Send and the receiver's worker calls Receive, equally often, each on a stream of
+// its device. A message may overwrite the previous one: when the n-th Send is queued, the work before it must
+// depend on the receiver having used the previous message. Start ensures that. So do sweeps between two
+// exchanges if every message has one in the opposite direction and two fields alternate. A message to another
+// process waits for its buffers.
 //
-// A message from or to another process has one end here, and only that end is called.
+// A message from or to another process has only one end here, and only that end is called.
 type Transfer struct {
-	usable   func() error // an error if there is no such message, or the exchanger cannot be used
+	usable   func() error // returns an error if there is no such message, or the exchanger cannot be used
 	out, in  end
-	sent     *streams.Signal      // nil where the other end is in another process
-	waits    *streams.WorkerGroup // waits until what was sent to another process has left; nil where nothing is
+	sent     *streams.Signal      // nil if the other end is in another process
+	waits    *streams.WorkerGroup // waits until sends to another process have left; nil without such sends
 	received int64
 }
 
 var errNoStream = errors.New("halo: the stream is nil")
 
-// Send queues the sender's part on a stream of the sender.
+// Send queues the sender's part on a stream of the sender. It must be called once per exchange.
 func (t *Transfer) Send(s *streams.Stream) error {
 	if err := t.usable(); err != nil {
 		return err
@@ -42,8 +42,8 @@ func (t *Transfer) Send(s *streams.Stream) error {
 	return t.sent.Record(s)
 }
 
-// Receive queues the receiver's part on a stream of the receiver. The host waits until the sender's
-// worker has queued its part or, where that is in another process, until the message has arrived.
+// Receive queues the receiver's part on a stream of the receiver. The host waits until the sender's worker
+// has queued its part or, if the sender is another process, until the message has arrived.
 func (t *Transfer) Receive(group *streams.WorkerGroup, s *streams.Stream) error {
 	if err := t.usable(); err != nil {
 		return err
@@ -62,20 +62,19 @@ func (t *Transfer) Receive(group *streams.WorkerGroup, s *streams.Stream) error 
 	return t.in.receive(group, s)
 }
 
-// end is the work of the device at one end of some messages: of one, as a Transfer queues it, or
-// of all that a subdomain sends or receives, as Start does. The sender packs and then pushes; the
-// receiver pulls and then unpacks. Over path direct the sender's copies store into the ghosts, and
-// there is nothing to push.
+// end is the work of the device at one end of one message (for a Transfer) or of all messages that a
+// subdomain sends or receives (for Start). The sender packs and then pushes; the receiver pulls and then
+// unpacks. On path direct the sender's copies store into the ghosts, and nothing is pushed.
 type end struct {
 	rank     int
 	work     streams.Work
 	name     string
 	copies   []pack.Copy // joined into one launch with the copies of other messages
-	separate []operation // launches of their own, in this order, after the copies
+	separate []operation // separate launches, in this order, after the copies
 	routes   []*p2p.Route
 	queue    []operation // all launches, see Exchanger.ready
 
-	// Of messages to and from other processes.
+	// Messages to and from other processes.
 	senders   []*mpi.Sender
 	receivers []*mpi.Receiver
 }
@@ -89,7 +88,7 @@ type launch struct{ *streams.Kernel }
 // Queue implements operation.
 func (l launch) Queue(s *streams.Stream) error { return s.Launch(l.Kernel) }
 
-// join adds the work of another message's end.
+// join adds the work of the end of another message.
 func (e *end) join(other *end) {
 	e.copies = append(e.copies, other.copies...)
 	e.separate = append(e.separate, other.separate...)
@@ -98,8 +97,8 @@ func (e *end) join(other *end) {
 	e.receivers = append(e.receivers, other.receivers...)
 }
 
-// send queues the sender's part. A buffer for another process is packed again only after its
-// previous content has left; the host waits for that with the group.
+// send queues the sender's part. A buffer for another process is packed again only after its previous content
+// has left; the host waits for that with the group.
 func (e *end) send(group *streams.WorkerGroup, s *streams.Stream) error {
 	for _, t := range e.senders {
 		if err := t.Ready(group, s); err != nil {
@@ -122,15 +121,15 @@ func (e *end) send(group *streams.WorkerGroup, s *streams.Stream) error {
 	return nil
 }
 
-// expect begins to receive from other processes, in the step of a stream.
+// expect begins receiving from other processes, in the step of a stream.
 func (e *end) expect(s *streams.Stream) {
 	for _, t := range e.receivers {
 		t.Expect(s)
 	}
 }
 
-// receive queues the receiver's part. The host waits, with the group, until what was expected
-// from other processes has arrived.
+// receive queues the receiver's part. The host waits, with the group, until the messages expected from other
+// processes have arrived.
 func (e *end) receive(group *streams.WorkerGroup, s *streams.Stream) error {
 	for _, t := range e.receivers {
 		if err := t.Receive(group, s); err != nil {
@@ -163,18 +162,18 @@ func (e *end) launch(s *streams.Stream) error {
 	return nil
 }
 
-// channel holds the streams, events and launches of one subdomain in an exchange by Start and Wait.
-// The channels of neighbours wait for the events.
+// channel holds the streams, events and launches of one subdomain for Start and Wait. The channels of
+// neighbors wait for the events.
 type channel struct {
 	rank                      int
 	sendStream, receiveStream *streams.Stream
 	ready, sent, received     *streams.Event
 	out, in                   end        // of all its messages
-	to, from                  []*channel // the neighbours it sends to and receives from, possibly itself
+	to, from                  []*channel // the neighbors it sends to and receives from, possibly itself
 	waits                     *streams.WorkerGroup
 }
 
-// send queues what the channel sends, once all receivers are ready.
+// send queues the sends of the channel, after all receivers are ready.
 func (c *channel) send() error {
 	if err := c.sendStream.Wait(c.ready); err != nil {
 		return err
@@ -190,8 +189,8 @@ func (c *channel) send() error {
 	return c.sendStream.Record(c.sent)
 }
 
-// receive queues what the channel receives, once all senders have sent it. Another process cannot
-// know what is ready here, so this end waits for that.
+// receive queues the receives of the channel, after all senders have sent. Other processes cannot know what
+// is ready here, so this end waits for that.
 func (c *channel) receive() error {
 	if len(c.in.receivers) > 0 {
 		if err := c.receiveStream.Wait(c.ready); err != nil {

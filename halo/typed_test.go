@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// particle is a struct { x float64; id int32; _ [12]byte; v [3]float32; _ [4]byte }, which begins 8
-// bytes before its x.
+// particle is a struct { x float64; id int32; _ [12]byte; v [3]float32; _ [4]byte } that begins 8 bytes
+// before x.
 func particle(t *testing.T) *datatype.Type {
 	all := must(datatype.Struct([]int{1, 1, 3}, []int64{0, 8, 24}, []*datatype.Type{datatype.Float64, datatype.Int32, datatype.Float32}))(t)
 	return must(datatype.Resized(all, -8, 48))(t)
@@ -25,8 +25,8 @@ func typed(t *datatype.Type, reach halo.Connectivity) halo.Spec {
 		Width: domain.Radius{Minus: domain.Vec{1, 2, 1}, Plus: domain.Vec{2, 1, 1}}}
 }
 
-// Of values with gaps the bytes of the type move, and nothing else does, over every path, alone and
-// beside other fields, whoever is late.
+// Only the named bytes of values with gaps move, over every path, separately and with other fields, for any
+// late subdomain.
 func TestExchangeOfTypes(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	sparse := must(datatype.Indexed([]int{1, 2}, []int{1, 4}, datatype.Uint16))(t) // its extent ends with its bytes
@@ -38,15 +38,15 @@ func TestExchangeOfTypes(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		exchangeCases(t, set, []exchangeCase{
 			{"every direction", []int{7, 5, 4}, around, domain.Vec{1, 2, 2}, []halo.Spec{typed(particle(t), halo.Corners)}},
-			{"its own neighbour", []int{3, 4, 5}, around, domain.Vec{1, 1, 1}, []halo.Spec{typed(sparse, halo.Corners)}},
+			{"its own neighbor", []int{3, 4, 5}, around, domain.Vec{1, 1, 1}, []halo.Spec{typed(sparse, halo.Corners)}},
 			{"planes", []int{4, 5, 6}, [3]bool{}, domain.Vec{1, 1, 4}, []halo.Spec{typed(sparse, halo.Faces)}},
 			{"without gaps", []int{4, 5, 6}, [3]bool{}, domain.Vec{1, 1, 2}, []halo.Spec{dense}},
-			{"beside other fields", []int{5, 6, 4}, around, domain.Vec{1, 2, 1}, []halo.Spec{star(3), triples, arrays, dense, star(3)}},
+			{"with other fields", []int{5, 6, 4}, around, domain.Vec{1, 2, 1}, []halo.Spec{star(3), triples, arrays, dense, star(3)}},
 		}, "start", "transfers")
 	})
 }
 
-// Values lie as the type says, at its extent; what has no gaps travels as any other field does.
+// Consecutive values are one extent apart; types without gaps are exchanged like numbers.
 func TestFieldsOfTypes(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	set := testdevices.Host(t, 2)
@@ -61,7 +61,7 @@ func TestFieldsOfTypes(t *testing.T) {
 	again, dense := s, typed(datatype.Complex64, halo.Faces)
 	again.Type = particle(t)
 	if !s.Covers(again) || s.Covers(dense) || !s.IsTyped() || star(3).IsTyped() {
-		t.Error("types are compared by how they are made")
+		t.Error("types are compared by their construction")
 	}
 	dense.Width = s.Width
 	if m := must(halo.NewPlan(p, set.Links, p2p.Peer, dense))(t).Messages[0]; !m.Contiguous || m.Bytes != 4*4*8 {
@@ -74,9 +74,8 @@ func TestFieldsOfTypes(t *testing.T) {
 	}
 }
 
-// Types of which values cannot lie one after another, or that are no numbers where some are needed,
-// are refused.
-func TestTypesThatCannotBe(t *testing.T) {
+// Types whose values cannot be consecutive, or that are not numbers if numbers are needed, are rejected.
+func TestInvalidTypes(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
 	resized := func(lb, extent int64) *datatype.Type { return must(datatype.Resized(datatype.Int64, lb, extent))(t) }
@@ -87,25 +86,24 @@ func TestTypesThatCannotBe(t *testing.T) {
 		says string
 		spec halo.Spec
 	}{
-		"an element too":      {"one of them", both},
-		"nothing":             {"of 0 bytes", typed(must(datatype.Contiguous(0, datatype.Byte))(t), halo.Faces)},
-		"no extent":           {"extent of 0", typed(resized(0, 0), halo.Faces)},
-		"backwards":           {"extent of -8", typed(resized(0, -8), halo.Faces)},
-		"beyond its extent":   {"reach out of the extent", typed(resized(0, 4), halo.Faces)},
-		"before its extent":   {"reach out of the extent", typed(resized(4, 16), halo.Faces)},
+		"an element too":      {"got both", both},
+		"nothing":             {"got 0 bytes", typed(must(datatype.Contiguous(0, datatype.Byte))(t), halo.Faces)},
+		"no extent":           {"extent 0", typed(resized(0, 0), halo.Faces)},
+		"backwards":           {"extent -8", typed(resized(0, -8), halo.Faces)},
+		"beyond its extent":   {"must be inside the extent", typed(resized(0, 4), halo.Faces)},
+		"before its extent":   {"must be inside the extent", typed(resized(4, 16), halo.Faces)},
 		"bytes that are two":  {"twice", typed(twice, halo.Faces)},
-		"an extent too large": {"extent of", typed(resized(0, 1<<40), halo.Faces)},
+		"an extent too large": {"an extent between 1 and", typed(resized(0, 1<<40), halo.Faces)},
 	} {
 		refuses(t, name, errorOf(halo.NewField(p, c.spec)), c.says)
 	}
 	f := openField(t, p, halo.Spec{Name: "u", Type: particle(t), Width: domain.UniformRadius(3, 1)})
 	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, f.Spec))(t)
-	refuses(t, "accumulate", errorOf(halo.NewAccumulator(plan, set.Compiler, f)), "not numbers")
-	refuses(t, "reduce", errorOf(halo.NewReduction(f, set.Compiler, halo.Sum)), "not numbers")
+	refuses(t, "accumulate", errorOf(halo.NewAccumulator(plan, set.Compiler, f)), "must be numbers")
+	refuses(t, "reduce", errorOf(halo.NewReduction(f, set.Compiler, halo.Sum)), "must be numbers")
 }
 
-// Write changes the owned points of its box, and no ghost and no other point; Read
-// gives back what it wrote.
+// Write changes only the owned points of its box; Read returns the written values.
 func TestWrite(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {

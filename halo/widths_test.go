@@ -10,15 +10,14 @@ import (
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// d3q19 is the populations of a lattice Boltzmann method, each of which streams in one direction:
-// what comes from there is all that is read of it.
+// d3q19 is the populations of a lattice Boltzmann method; each moves in one direction and needs ghosts only
+// there.
 func d3q19() halo.Spec {
 	s := halo.Spec{Name: "f", Element: halo.Float64, SoA: true, Connectivity: halo.Edges, Widths: make([]domain.Radius, 1)}
 	for _, c := range domain.Directions(3)[:18] {
@@ -32,7 +31,7 @@ func d3q19() halo.Spec {
 	return s
 }
 
-// Components with widths of their own send what their ghosts need and no more.
+// Components with their own widths send only what their ghosts need.
 func TestWidthsOfComponents(t *testing.T) {
 	testdevices.InTurn(t, 1, 8)
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
@@ -52,7 +51,7 @@ func TestWidthsOfComponents(t *testing.T) {
 	})
 }
 
-// Fields lie as wide as their widest component, and one with widths is none without.
+// All arrays of a field are as wide as its widest component, and Specs with and without Widths differ.
 func TestSpecsWithWidths(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{8, 8, 8}, [3]bool{true, true, true}, domain.Vec{1, 1, 2})
@@ -65,22 +64,22 @@ func TestSpecsWithWidths(t *testing.T) {
 	other.Widths, filled.Width = nil, domain.UniformRadius(3, 1)
 	other.Width = filled.Width
 	if !f.Spec.Covers(d3q19()) || !d3q19().Covers(filled) || f.Spec.Covers(other) || !other.Covers(f.Spec) {
-		t.Error("specs are compared otherwise than by what they mean")
+		t.Error("specs are not compared by meaning")
 	}
 	if _, err := halo.NewExchanger(must(halo.NewPlan(p, set.Links, p2p.Auto, other))(t), set.Compiler, f); err == nil {
-		t.Error("a field with widths was taken for one without")
+		t.Error("a field with widths was accepted for one without")
 	}
 	one := must(f.Component(1))(t)
 	if len(one.Spec.Widths) != 1 || one.Spec.Widths[0] != d3q19().Widths[1] {
 		t.Errorf("component 1 has widths %v", one.Spec.Widths)
 	}
 	if wide := must(halo.NewWideHalo(p.Decomposition, domain.UniformRadius(3, 1), 2))(t).Spec(f.Spec); wide.Widths != nil {
-		t.Errorf("several steps an exchange with widths %v", wide.Widths)
+		t.Errorf("several steps per exchange with widths %v", wide.Widths)
 	}
 }
 
-// Sizes that do not fit into 64 bits, and widths that make no sense, are refused.
-func TestSpecsThatCannotBe(t *testing.T) {
+// Sizes that do not fit in 64 bits, and invalid widths, are rejected.
+func TestInvalidSpecs(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{8, 8}, [3]bool{true, false}, domain.Vec{1, 2, 1})
 	wide := domain.UniformRadius(2, 1)
@@ -88,15 +87,15 @@ func TestSpecsThatCannotBe(t *testing.T) {
 		says string
 		spec halo.Spec
 	}{
-		"arrays without end":         {"at most 65536", halo.Spec{SoA: true, Components: 1<<58 + 1}},
-		"components without end":     {"a point has up to", halo.Spec{Components: math.MaxInt / 4}},
-		"large arrays":               {"up to 2^60", halo.Spec{Element: halo.Bytes(1 << 42), SoA: true, Components: 1 << 16}},
-		"negative width":             {"width", halo.Spec{Width: domain.Radius{Minus: domain.Vec{-1}}}},
-		"a negative width":           {"width", halo.Spec{SoA: true, Components: 2, Widths: []domain.Radius{wide, {Plus: domain.Vec{0, -1}}}}},
-		"too few widths":             {"1 widths for 2", halo.Spec{SoA: true, Components: 2, Widths: []domain.Radius{wide}}},
-		"widths of what lies closer": {"SoA", halo.Spec{Components: 2, Widths: []domain.Radius{wide, wide}}},
-		"a width beyond":             {"needs 5", halo.Spec{SoA: true, Widths: []domain.Radius{domain.UniformRadius(2, 5)}}},
-		"a width along z":            {"along z", halo.Spec{SoA: true, Widths: []domain.Radius{domain.UniformRadius(3, 1)}}},
+		"arrays without end":        {"at most 65536", halo.Spec{SoA: true, Components: 1<<58 + 1}},
+		"components without end":    {"a point must have at most", halo.Spec{Components: math.MaxInt / 4}},
+		"large arrays":              {"at most 2^60", halo.Spec{Element: domain.Bytes(1 << 42), SoA: true, Components: 1 << 16}},
+		"negative width":            {"width", halo.Spec{Width: domain.Radius{Minus: domain.Vec{-1}}}},
+		"a negative width":          {"width", halo.Spec{SoA: true, Components: 2, Widths: []domain.Radius{wide, {Plus: domain.Vec{0, -1}}}}},
+		"too few widths":            {"if SoA), got 1", halo.Spec{SoA: true, Components: 2, Widths: []domain.Radius{wide}}},
+		"widths of adjacent values": {"if SoA), got 2", halo.Spec{Components: 2, Widths: []domain.Radius{wide, wide}}},
+		"a width beyond":            {"needs 5", halo.Spec{SoA: true, Widths: []domain.Radius{domain.UniformRadius(2, 5)}}},
+		"a width along z":           {"along z", halo.Spec{SoA: true, Widths: []domain.Radius{domain.UniformRadius(3, 1)}}},
 	} {
 		if c.spec.Name = "u"; c.spec.Element == "" {
 			c.spec.Element = halo.Float64
@@ -109,7 +108,7 @@ func TestSpecsThatCannotBe(t *testing.T) {
 	}
 }
 
-// jacobi is a run of sweeps with a deep halo: two fields that take turns.
+// jacobi is a run of sweeps with wide ghosts and two alternating fields.
 type jacobi struct {
 	t      *testing.T
 	set    *testdevices.Set
@@ -125,7 +124,7 @@ func newJacobi(t *testing.T, set *testdevices.Set, p *halo.Placement, steps int)
 	j := &jacobi{t: t, set: set, deep: must(halo.NewWideHalo(p.Decomposition, domain.UniformRadius(dims, 1), steps))(t)}
 	spec := j.deep.Spec(halo.Spec{Name: "u", Element: halo.Float64})
 	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, spec))(t)
-	walls := boundary.All(boundary.Condition{Kind: boundary.Repeat})
+	walls := boundary.All(boundary.Condition{Kind: boundary.Outflow})
 	for i := 1; i < len(walls); i += 3 {
 		walls[i] = boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{float64(i)}}
 	}
@@ -146,7 +145,7 @@ func newJacobi(t *testing.T, set *testdevices.Set, p *halo.Placement, steps int)
 func (j *jacobi) run(steps int) []float64 {
 	dims := j.deep.Cut.Grid.Dims
 	star := must(stencil.Laplace([]float64{0.1, 0.2, 0.3}[:dims]))(j.t)
-	point, accesses, err := sweep.Linear(star.Stencil(), kernels.Float64)
+	point, accesses, err := sweep.Linear(star.Stencil(), domain.Float64)
 	test.Check(j.t, err)
 	exchange := func(step int) error { return j.x[step%2].Exchange(j.at) }
 	done(j.t, j.at, j.deep.Run(steps, exchange, func(step, rank int, region domain.Box) error {
@@ -164,9 +163,8 @@ func (j *jacobi) run(steps int) []float64 {
 	return got
 }
 
-// Sweeps with 1, 2 or 3 steps between two exchanges, on one subdomain or several,
-// give the same bits.
-func TestWideHalosKeepTheBits(t *testing.T) {
+// Sweeps with 1, 2 or 3 steps between two exchanges, on one subdomain or several, are bitwise identical.
+func TestWideHalosAreBitwiseIdentical(t *testing.T) {
 	const steps = 8
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		for _, c := range []struct {
@@ -177,7 +175,7 @@ func TestWideHalosKeepTheBits(t *testing.T) {
 		}{
 			{"walls", []int{13, 11}, [3]bool{}, []domain.Vec{{1, 1, 1}, {1, 3, 1}, {3, 2, 1}}},
 			{"periodic", []int{13, 11}, [3]bool{true, true, false}, []domain.Vec{{1, 1, 1}, {1, 3, 1}, {3, 2, 1}}},
-			{"walls and a periodic axis", []int{7, 8, 9}, [3]bool{false, true, false}, []domain.Vec{{1, 1, 1}, {1, 1, 3}, {2, 2, 2}}},
+			{"boundaries and a periodic axis", []int{7, 8, 9}, [3]bool{false, true, false}, []domain.Vec{{1, 1, 1}, {1, 1, 3}, {2, 2, 2}}},
 			{"periodic in three", []int{7, 8, 9}, [3]bool{true, true, true}, []domain.Vec{{1, 1, 1}, {2, 2, 2}}},
 		} {
 			var want []float64
@@ -200,10 +198,10 @@ func TestWideHalosKeepTheBits(t *testing.T) {
 	})
 }
 
-// Regions shrink towards the owned box, in each direction by its own radius, and
-// never lie behind a wall.
+// Regions shrink towards the owned box, in each direction by its radius, and never extend beyond a physical
+// boundary.
 func TestWideHaloRegions(t *testing.T) {
-	g := must(domain.NewGrid([]int{20, 20}, [3]bool{true, false, false}))(t)
+	g := must(domain.NewGrid([]int{20, 20}, []bool{true, false}))(t)
 	cut := must(domain.Decompose(g, domain.Vec{1, 2, 1}))(t)
 	radius := domain.Radius{Minus: domain.Vec{1, 1, 0}, Plus: domain.Vec{2, 3, 0}}
 	wide := must(halo.NewWideHalo(cut, radius, 3))(t)
@@ -228,8 +226,8 @@ func TestWideHaloRegions(t *testing.T) {
 		"at least 1":            errorOf(halo.NewWideHalo(cut, radius, 0)),
 		"owns 10 layers":        errorOf(halo.NewWideHalo(cut, radius, 4)),
 		"4 steps between two e": errorOf(halo.NewWideHalo(cut, radius, 4)),
-		"radius is not negati":  errorOf(halo.NewWideHalo(cut, domain.Radius{Plus: domain.Vec{0, -1, 0}}, 1)),
-		"less than 2^31 layers": errorOf(halo.NewWideHalo(cut, domain.UniformRadius(2, 2), 1<<62)),
+		"radius must not be n":  errorOf(halo.NewWideHalo(cut, domain.Radius{Plus: domain.Vec{0, -1, 0}}, 1)),
+		"fewer than 2^31 layer": errorOf(halo.NewWideHalo(cut, domain.UniformRadius(2, 2), 1<<62)),
 	} {
 		refuses(t, says, err, says)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// A caller's own arrays, without padding and laid out differently in every
-// subdomain, are exchanged as any other field; so are values with gaps, where they lie.
+// Arrays of the caller, without padding and with different layouts per subdomain, are exchanged like any
+// other field; so are values with gaps.
 func TestExchangeOfTheCallersArrays(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	value := func(n int) float64 { return float64(n) }
@@ -42,8 +42,8 @@ func TestExchangeOfTheCallersArrays(t *testing.T) {
 	})
 }
 
-// exchangeNumbers wraps arrays as a field, gives every owned point the value of its number, which counts
-// from 1, exchanges it, and compares every ghost behind a face.
+// exchangeNumbers wraps arrays as a field, sets every owned point to its number, counted from 1, exchanges
+// the field, and compares every ghost behind a face.
 func exchangeNumbers[T comparable](
 	t *testing.T, set *testdevices.Set, p *halo.Placement, spec halo.Spec, path p2p.Path, owned, ghost func(n int) T,
 ) {
@@ -94,8 +94,7 @@ func exchangeNumbers[T comparable](
 	}
 }
 
-// callers returns memory of a device that halox did not allocate, or, on a GPU, knows by
-// its address only.
+// callers returns memory of a device that halox did not allocate or, on a GPU, knows only by its address.
 func callers(t *testing.T, d *streams.Device, bytes int64) *streams.Memory {
 	t.Helper()
 	if d.HostMemory {
@@ -106,9 +105,9 @@ func callers(t *testing.T, d *streams.Device, bytes int64) *streams.Memory {
 	return must(d.WrapMemory(theirs.Address(), bytes))(t)
 }
 
-// What a caller keeps between the rows of an array is not written, also where the
-// ghosts of a face could travel as they lie.
-func TestExchangeLeavesWhatLiesBetweenRows(t *testing.T) {
+// An exchange does not write bytes between the rows of a caller's array, even if the ghosts of a face are
+// contiguous.
+func TestExchangeKeepsBytesBetweenRows(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	for _, path := range paths {
 		p := place(t, set, []int{4, 3, 6}, [3]bool{}, domain.Vec{1, 1, 2})
@@ -139,7 +138,7 @@ func TestExchangeLeavesWhatLiesBetweenRows(t *testing.T) {
 		f := must(halo.WrapField(p, spec, arrays...))(t)
 		plan := must(halo.NewPlan(p, set.Links, path, spec))(t)
 		if m := plan.Messages[0]; !m.Contiguous {
-			t.Fatalf("message %+v could not travel as it lies anyway", m)
+			t.Fatalf("message %+v is not contiguous", m)
 		}
 		x := must(halo.NewExchanger(plan, set.Compiler, f))(t)
 		at := must(p.NewStreams())(t)
@@ -147,7 +146,7 @@ func TestExchangeLeavesWhatLiesBetweenRows(t *testing.T) {
 	}
 }
 
-func TestWrapRefusals(t *testing.T) {
+func TestWrapErrors(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{8, 8, 8}, [3]bool{}, domain.Vec{1, 1, 2})
 	spec := star(3)
@@ -162,7 +161,7 @@ func TestWrapRefusals(t *testing.T) {
 	askew.Data = beyond.Data.Memory.Span(4, 1<<20-4)
 	for name, second := range map[string]kernels.Array{
 		"more than the memory has": beyond,
-		"numbers that lie askew":   askew,
+		"misaligned numbers":       askew,
 		"no memory":                {Layout: good.Layout},
 		"memory of another device": array(0, 1, spec.Width, 1<<20),
 		"points of another rank":   array(1, 0, spec.Width, 1<<20),
@@ -174,16 +173,16 @@ func TestWrapRefusals(t *testing.T) {
 		}
 	}
 	if _, err := halo.WrapField(p, spec, good); err == nil {
-		t.Error("one array was taken for two subdomains")
+		t.Error("one array was accepted for two subdomains")
 	}
 	soa := spec
 	soa.SoA, soa.Components = true, 2
 	refuses(t, "wrap a field for each", errorOf(halo.WrapField(p, soa, good, good)), "wrap a field for each")
 	if _, err := set.Devices[0].WrapStream(1); err == nil {
-		t.Error("a host device took a CUDA stream")
+		t.Error("a CPU device accepted a CUDA stream")
 	}
 	if _, err := set.Devices[0].WrapMemory(1, 1); err == nil {
-		t.Error("a host device took an address")
+		t.Error("a CPU device accepted an address")
 	}
 	if _, err := domain.NewStridedLayout(p.Subdomains[0].Box, spec.Width, 8, 0, 10, 100); err == nil {
 		t.Error("ghosts before the start of an array were accepted")

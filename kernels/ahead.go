@@ -10,37 +10,36 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Ahead has programs compiled, and loaded on their devices, before they are needed: in the
-// background and side by side, in the order in which they are asked for. Who makes all ready on
-// devices of a streams.DryRun with its compiler has told what it will need, and has waited for
-// nothing. What cannot be compiled or loaded the compiler says that it is of, when that is asked.
+// Ahead compiles programs, and loads them on their devices, before they are needed: in the background,
+// concurrently, in the order of the requests. Code that prepares everything on devices of a streams.DryRun with
+// the compiler of an Ahead requests all programs without waiting. Errors of compilation and loading are returned
+// when the compiler itself is asked for the program.
 //
-// One goroutine may use the compiler. Wait or Stop must have returned before the devices are
-// closed.
+// Only one goroutine may use the compiler. Wait or Stop must return before the devices are closed.
 type Ahead struct {
-	ctx      context.Context // ends all
+	ctx      context.Context // ends everything
 	stopping context.Context // ends what has not begun
 	stop     context.CancelFunc
 	compiler *Compiler
 	images   map[string]*imageAhead // by program and generation
 	modules  map[string]bool        // by program and device
-	asked    []*imageAhead          // since Asked
+	asked    []*imageAhead          // requested since Asked
 	group    sync.WaitGroup
-	loading  sync.RWMutex // read while a module is being loaded
+	loading  sync.RWMutex // read-locked while a module is being loaded
 }
 
 // imageAhead is a program that is being compiled.
 type imageAhead struct {
-	done chan struct{} // closed when it is, or when that failed
+	done chan struct{} // closed when it is compiled, or has failed
 	ok   bool
 }
 
-// Ahead returns one. When the context ends, nothing more is begun, and what is being compiled is not
-// waited for.
+// Ahead returns an Ahead of the compiler. When the context ends, nothing more is begun, and compilations in
+// progress are not waited for.
 func (c *Compiler) Ahead(ctx context.Context) *Ahead {
 	a := &Ahead{ctx: ctx, images: map[string]*imageAhead{}, modules: map[string]bool{}}
 	a.stopping, a.stop = context.WithCancel(ctx)
-	if c != nil { // else who uses it is told so
+	if c != nil { // a nil compiler returns an error when used
 		a.compiler = &Compiler{c.compiled, a.load}
 	}
 	return a
@@ -67,8 +66,8 @@ func (a *Ahead) Wait(late <-chan time.Time) bool {
 	return false
 }
 
-// loaded waits for modules that are being loaded, which takes a short time. After the context has ended, no more are
-// loaded.
+// loaded waits for modules that are being loaded, which takes a short time. After the context has ended, no more
+// modules are loaded.
 func (a *Ahead) loaded() {
 	a.loading.Lock()
 	defer a.loading.Unlock()
@@ -92,16 +91,16 @@ func (a *Ahead) Asked() (ready func() bool) {
 }
 
 // Stop starts no more compilations and loads no more modules. It does not wait for compilations in progress: their
-// results stay in the compiler.
+// results stay in the compiler, see Compiler.Close.
 func (a *Ahead) Stop() {
 	a.stop()
 	a.loaded()
 }
 
-// load begins to compile a program and to load it on the device that one of a dry run stands for.
+// load begins to compile a program and to load it on the real device of a device of a dry run.
 func (a *Ahead) load(d *streams.Device, p Program, names []string) ([]streams.Function, error) {
 	if !d.IsDry() {
-		return nil, fmt.Errorf("kernels: ahead of a dry run, on device %v, which is a real one", d)
+		return nil, fmt.Errorf("kernels: ahead: device must be one of a dry run, got %v", d)
 	}
 	d = d.Real()
 	key := d.Arch + " " + p.key()

@@ -22,7 +22,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// twoGPUs opens those of a fake driver, and devices that stand for them.
+// twoGPUs opens two GPUs of a fake driver, and their devices of a dry run.
 func twoGPUs(t *testing.T) (fake *cudafake.Fake, real, dry []*streams.Device) {
 	t.Helper()
 	library := cudafake.Build(t, cudafake.Devices(2))
@@ -38,8 +38,8 @@ func twoGPUs(t *testing.T) (fake *cudafake.Fake, real, dry []*streams.Device) {
 
 var variants = []kernels.Program{moves, {File: "move.cu", Defines: []string{"A=1"}}, {File: "reduce.cu"}}
 
-// Programs are compiled side by side, each once, and are loaded on all devices before anybody waits.
-func TestAheadCompilesSideBySide(t *testing.T) {
+// Programs are compiled concurrently, each once, and loaded on all devices before Wait.
+func TestAheadCompilesConcurrently(t *testing.T) {
 	slow := testdevices.SlowNVRTC(t, 300*time.Millisecond, "")
 	fake, real, dry := twoGPUs(t)
 	c := kernels.NewCompiler(kernels.Options{NVRTC: slow.Library, Cache: t.TempDir()})
@@ -53,13 +53,13 @@ func TestAheadCompilesSideBySide(t *testing.T) {
 		}
 	}
 	if _, err := a.Compiler().Load(real[0], moves, "a"); err == nil {
-		t.Error("a real device got kernels that are not compiled")
+		t.Error("Load on a real device: got no error")
 	}
 	a.Wait(nil)
 	names, together := slow.Compiled(t)
 	slices.Sort(names)
 	if !slices.Equal(names, []string{"move.cu", "move.cu", "reduce.cu"}) || together < 2 || fake.Calls("cuModuleLoadDataEx") != 6 {
-		t.Errorf("compiled %v, %d at the same time, %d modules", names, together, fake.Calls("cuModuleLoadDataEx"))
+		t.Errorf("compiled %v, %d concurrently, %d modules", names, together, fake.Calls("cuModuleLoadDataEx"))
 	}
 	for _, d := range real {
 		for _, p := range variants {
@@ -69,15 +69,15 @@ func TestAheadCompilesSideBySide(t *testing.T) {
 		}
 	}
 	if names, _ := slow.Compiled(t); len(names) != 3 || fake.Calls("cuModuleLoadDataEx") != 6 {
-		t.Errorf("again compiled: %v, %d modules", names, fake.Calls("cuModuleLoadDataEx"))
+		t.Errorf("second time: compiled %v, %d modules", names, fake.Calls("cuModuleLoadDataEx"))
 	}
 	if begun, done := c.Compiled(); begun != 3 || done != 3 {
-		t.Errorf("%d begun and %d done", begun, done)
+		t.Errorf("got %d begun and %d done", begun, done)
 	}
 }
 
-// A context that ends ends the waiting, and Stop does not wait, though a compilation goes on; what comes after it is not
-// loaded.
+// The end of the context ends Wait, and Stop does not wait, even during a compilation, whose result is not loaded
+// afterwards.
 func TestAheadEnds(t *testing.T) {
 	fake, _, dry := twoGPUs(t)
 	for _, end := range []func(a *kernels.Ahead, cancel func()){
@@ -105,18 +105,18 @@ func endsEarly(t *testing.T, fake *cudafake.Fake, dry []*streams.Device, end fun
 		for done := early; done == 0; _, done = c.Compiled() {
 			time.Sleep(time.Millisecond)
 		}
-		other := c.Ahead(t.Context()) // what is in hand is kept
+		other := c.Ahead(t.Context()) // running compilations are kept
 		_, _ = other.Compiler().Load(dry[1], moves, "a")
 		other.Wait(nil)
 		names, _ := slow.Compiled(t)
 		if loaded := fake.Calls("cuModuleLoadDataEx") - before; early != 0 || len(names) != 1 || loaded != 1 {
-			return fmt.Errorf("%d were waited for; compiled %v, %d modules", early, names, loaded)
+			return fmt.Errorf("waited for %d; compiled %v, %d modules", early, names, loaded)
 		}
 		return nil
 	})
 }
 
-// What has not begun Stop leaves out.
+// Stop skips compilations that have not begun.
 func TestAheadStops(t *testing.T) {
 	slow := testdevices.SlowNVRTC(t, 50*time.Millisecond, "")
 	fake, _, dry := twoGPUs(t)
@@ -133,15 +133,15 @@ func TestAheadStops(t *testing.T) {
 	a.Wait(nil)
 	begun, done := c.Compiled()
 	if names, _ := slow.Compiled(t); begun != done || len(names) != begun || begun > 100 {
-		t.Errorf("%d begun, %d done, compiled %d", begun, done, len(names))
+		t.Errorf("got %d begun, %d done, %d compiled", begun, done, len(names))
 	}
 	if n := fake.Calls("cuModuleLoadDataEx"); n > early {
-		t.Errorf("%d modules of %d programs", n, early)
+		t.Errorf("got %d modules of %d programs", n, early)
 	}
 }
 
-// What does not compile, the compiler itself says.
-func TestAheadOfWhatDoesNotCompile(t *testing.T) {
+// The compiler itself returns compilation errors.
+func TestAheadWithACompileError(t *testing.T) {
 	slow := testdevices.SlowNVRTC(t, 0, "move.cu")
 	_, real, dry := twoGPUs(t)
 	c := kernels.NewCompiler(kernels.Options{NVRTC: slow.Library, Cache: t.TempDir()})
@@ -153,22 +153,22 @@ func TestAheadOfWhatDoesNotCompile(t *testing.T) {
 	test.Is(t, test.ErrorOf(c.Load(real[0], moves, "a")), kernels.ErrNotCompiled)
 }
 
-// loadError is that of loading kernels, which must fail and leave nothing.
+// loadError returns the error of loading kernels, which must fail and leave no objects.
 func loadError(t *testing.T, fake *cudafake.Fake, d *streams.Device, nvrtc string) string {
 	t.Helper()
 	c := kernels.NewCompiler(kernels.Options{NVRTC: nvrtc, Cache: t.TempDir()})
 	_, err := c.Load(d, moves, "move")
 	if err == nil {
-		t.Fatal("no error")
+		t.Fatal("got no error")
 	}
 	if live := fake.Live(); live != (cudafake.Live{Contexts: 1}) {
-		t.Errorf("left behind: %+v", live)
+		t.Errorf("objects left: %+v", live)
 	}
 	return err.Error()
 }
 
-// A machine with a GPU but no compiler: the error says what to install and
-// where it was looked for.
+// On a machine with a GPU but without a compiler, the error contains what to install and where the compiler was
+// searched.
 func TestNoNVRTC(t *testing.T) {
 	fake, device := kerneltest.FakeGPU(t)
 	dir := t.TempDir()
@@ -176,20 +176,20 @@ func TestNoNVRTC(t *testing.T) {
 	test.Check(t, os.WriteFile(broken, []byte("no library"), 0o644))
 	for _, tc := range []struct{ name, nvrtc, says string }{
 		{"nowhere", nowhere, "kernels cannot be compiled for this GPU: NVRTC not found; pip install nvidia-cuda-nvrtc " +
-			"or install the CUDA toolkit, or name the library in HALOX_NVRTC; looked for " + nowhere},
+			"or install the CUDA toolkit, or name the library in HALOX_NVRTC; searched " + nowhere},
 		{"no library", broken, "kernels cannot be compiled for this GPU: load NVRTC from " + broken},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := loadError(t, fake, device, tc.nvrtc); !strings.HasPrefix(got, tc.says) {
-				t.Errorf("got %q\nnot %q", got, tc.says)
+				t.Errorf("got  %q\nwant %q", got, tc.says)
 			}
 		})
 	}
 }
 
-// A driver that cannot read what a newer NVRTC wrote: the error says which
-// NVRTC that was. A device that died would have read nothing.
-func TestImagesThatTheDriverRefuses(t *testing.T) {
+// If a driver cannot read the image of a newer NVRTC, the error names the NVRTC version. An unusable device
+// returns its own error.
+func TestImagesRejectedByTheDriver(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
 	path := testdevices.NVRTC(t)
 	for _, tc := range testdevices.Some(2, []struct {
@@ -207,7 +207,7 @@ func TestImagesThatTheDriverRefuses(t *testing.T) {
 			got := loadError(t, fake, device, path)
 			for _, says := range []string{"] was compiled by NVRTC 1", " for sm_90: ", "set HALOX_NVRTC to an NVRTC not newer than the driver"} {
 				if strings.Contains(got, says) != tc.says {
-					t.Errorf("%q is or is not in: %s", says, got)
+					t.Errorf("%q must, or must not, be in: %s", says, got)
 				}
 			}
 			t.Log(got)

@@ -1,13 +1,12 @@
-// Package kernels holds what all code that runs on devices has in common: the CUDA C++ sources under
-// cu/, the Compiler that compiles a Program of them when a GPU needs it and keeps it in a cache, and
-// arrays as kernels see them. Each kernel has a host version, in Go, of the same bits; fast sums alone are taken in
-// another order, and exp, sin and the like rounded in another way.
+// Package kernels contains the common parts of all code that runs on devices: the CUDA C++ sources under cu/, the
+// Compiler that compiles a Program of them when a GPU needs it and caches it, and arrays as kernels access them.
+// Each kernel has a bitwise identical Go counterpart, except that fast sums have another order, and exp, sin and
+// the like are rounded differently.
 //
-// Launch and Points make kernels of the caller's own ready, from a Source. Those of halox itself are
-// made ready by the packages below: pack copies and adds, reduce makes one number of many, flags has
-// devices wait for each other, sweep computes point functions, and step makes many steps on chip.
-// Each launch is a streams.Kernel with its arguments fixed, so that queuing it costs nothing but the
-// launch.
+// Launch and Points prepare user kernels from a Source. The kernels of halox are prepared by the packages below:
+// pack copies and adds, reduce reduces many numbers to one, flags makes devices wait for each other, sweep
+// computes point functions, and step runs many steps on chip. Each launch is a streams.Kernel with fixed
+// arguments, so that queuing it costs only the launch.
 package kernels
 
 import (
@@ -17,69 +16,50 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Real is the type of a field's elements.
-type Real string
-
-// The types that can be swept.
-const (
-	Float32 Real = "float32"
-	Float64 Real = "float64"
-)
-
-// Size returns the size of an element in bytes, 0 if r is none of the types.
-func (r Real) Size() int {
-	switch r {
-	case Float32:
-		return 4
-	case Float64:
-		return 8
-	}
-	return 0
-}
-
-// Array is one subdomain of a field, ghosts included: memory and how the
-// points lie in it. Data has Layout.Bytes() bytes.
+// Array is one subdomain of a field including ghosts: memory and the layout of the points in it.
 type Array struct {
-	Data   streams.Span
-	Layout domain.Layout
+	Data   streams.Span  // Layout.Bytes() bytes
+	Layout domain.Layout // points and ghosts
 }
 
-// Holds returns an error unless the array's memory fits its layout and the box
-// lies in it.
+// Holds returns an error unless the memory of the array fits its layout and contains the box.
 func (a Array) Holds(box domain.Box) error {
 	if !a.Layout.Fits(a.Data.Length) {
-		return fmt.Errorf("kernels: %d bytes hold no array of %d", a.Data.Length, a.Layout.Bytes())
+		return fmt.Errorf("kernels: array: must have at least %d bytes, got %d", a.Layout.Bytes(), a.Data.Length)
 	}
 	if full := a.Layout.Owned.Grow(a.Layout.Width); !full.Covers(box) {
-		return fmt.Errorf("kernels: box %v lies outside of %v", box, full)
+		return fmt.Errorf("kernels: box %v: must be within %v", box, full)
 	}
 	return nil
 }
 
-// Span returns the smallest piece of memory that holds the box.
+// Span returns the smallest range of memory that contains the box.
 func (a Array) Span(box domain.Box) streams.Span {
 	offset, n := a.Layout.Range(box)
 	size := int64(a.Layout.ElementSize)
 	return a.Data.Memory.Span(a.Data.Offset+offset*size, n*size)
 }
 
-// Number is the type of a value that kernels add and compare: "float32",
-// "float64", "int32", "int64", "complex64" or "complex128".
-type Number string
-
-// GhostStore says where boundary points go beside their own place: into the ghosts of a rank, maybe the same one.
-// A value v changes on its way behind faces, once for each axis at most, in fields of reals. Where the field is odd
-// about a face, Odd says where, from each point, the value of that face lies, a ghost of this rank that no store
-// writes: v becomes 2*face - v. Then v becomes Factor*v + Shift for each of Scales.
+// GhostStore describes an additional store of boundary points into ghosts of a rank, possibly the same one. In fields
+// of reals, a value v may be transformed at physical faces, at most once per axis: v becomes 2*face - v if the field is
+// odd about a face, and is then transformed by each of Affines.
 type GhostStore struct {
-	Send, Ghost domain.Box // of equal size, owned by this rank and ghosts of the other
-	To          int        // rank
-	Odd         []domain.Vec
-	Scales      []Scale
+	Send, Ghost domain.Box // of equal size: owned points of this rank and ghosts of the other
+	To          int        // rank of the ghosts
+	// Odd is the offset from each point to the value of the face, a ghost of this rank that no store writes; default
+	// none.
+	Odd     []domain.Vec
+	Affines []Affine // applied in order; default none
 }
 
-// Scale makes a ghost of another value v: Factor*v + Shift, rounded after each operation to the type of the field.
-type Scale struct{ Factor, Shift float64 }
+// Affine transforms a value v to a ghost: Factor*v + Weight*g, rounded after each operation to the type of the field.
+// g is the value of Given at offset By from the point of v, or in pack.Reflector from the ghost. It is read when the
+// ghost is set.
+type Affine struct {
+	Factor, Weight float64    // dimensionless
+	Given          Array      // of the field's type, on the device that sets the ghost
+	By             domain.Vec // offset in points
+}
 
 // Copies reports whether the ghosts are copies of the points.
-func (s *GhostStore) Copies() bool { return len(s.Odd)+len(s.Scales) == 0 }
+func (s *GhostStore) Copies() bool { return len(s.Odd)+len(s.Affines) == 0 }

@@ -2,7 +2,6 @@ package kernels
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"sync"
 
@@ -10,8 +9,8 @@ import (
 	"github.com/halox/halox/internal/nvrtc"
 )
 
-// The cache holds an entry for each compiled program, named by the hash of everything that
-// went into it, so that none is ever out of date, and one for each result of a tuner.
+// The cache has one entry per compiled program, named by the hash of its source and options, so that entries are
+// never outdated, and one entry per result of a tuner.
 
 // imageEntry returns the entry of a program.
 func imageEntry(folder cache.Folder, source nvrtc.Source, options []string, compiler string) cache.Entry {
@@ -25,7 +24,7 @@ func imageEntry(folder cache.Folder, source nvrtc.Source, options []string, comp
 		h.Write([]byte(part))
 		h.Write([]byte{0})
 	}
-	return folder.Entry(hex.EncodeToString(h.Sum(nil)) + ".cubin")
+	return folder.Hashed("", h.Sum(nil), ".cubin")
 }
 
 // readImage returns the image in the entry.
@@ -37,8 +36,7 @@ func readImage(e cache.Entry) ([]byte, bool) {
 	return imageIn(data)
 }
 
-// imageIn returns the image that an entry holds behind its hash, so that a damaged entry counts as
-// none.
+// imageIn returns the image in an entry, which follows its hash. A damaged entry counts as missing.
 func imageIn(data []byte) ([]byte, bool) {
 	if len(data) <= sha256.Size {
 		return nil, false
@@ -50,13 +48,16 @@ func imageIn(data []byte) ([]byte, bool) {
 	return image, true
 }
 
-// writeImage keeps the image where that is possible: else it is compiled again.
+// writeImage stores the image. If that fails, the program is compiled again later.
 func writeImage(e cache.Entry, image []byte) {
 	sum := sha256.Sum256(image)
 	_ = e.Write(sum[:], image)
 }
 
-// remembered holds by kind and key what Remember returned, for as long as its compiler lives.
+// maxRemembered is the largest number of results of Remember that a compiler keeps in memory.
+const maxRemembered = 4096
+
+// remembered holds the last results of Remember by kind and key, for the lifetime of the compiler.
 type remembered struct {
 	mu     sync.Mutex
 	values map[[2]string]any

@@ -15,35 +15,35 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Options say where a Compiler finds what it needs.
+// Options configures a Compiler.
 type Options struct {
-	NVRTC string // the NVRTC library; found by itself where empty
-	Cache string // folder of the cache; where empty the one that HALOX_CACHE names, else the user's
+	NVRTC string // path of the NVRTC library; default: searched
+	Cache string // cache folder; default: that in HALOX_CACHE, or else the user's
 
-	// Disturb is for tests: it returns what to define in the programs by which a device
-	// makes whole steps or exchanges, see cu/faults.cuh.
+	// Disturb is for tests: it returns definitions for programs in which a device runs whole steps or exchanges, see
+	// cu/faults.cuh. Default none.
 	Disturb func(d *streams.Device) []string
 }
 
-// ErrNotCompiled says that the compiler refuses a program.
+// ErrNotCompiled means that the compiler rejects a program.
 var ErrNotCompiled = errors.New("kernels: the program does not compile")
 
-// notCompiled is what the compiler says, which is ErrNotCompiled too.
+// notCompiled is an error of the compiler, which is also ErrNotCompiled.
 type notCompiled struct{ error }
 
+// Unwrap returns ErrNotCompiled and the error of the compiler.
 func (e notCompiled) Unwrap() []error { return []error{ErrNotCompiled, e.error} }
 
-// Compiler compiles the kernels for the GPU at hand and keeps what it
-// compiled, in memory, on disk and, while they are open, on the devices. Devices
-// that run Go need no compiling. It may be used from any goroutine.
+// Compiler compiles kernels for the GPUs of this machine and keeps the result in memory, on disk and, while they
+// are open, on the devices. CPU devices need no compiling. It may be used from any goroutine.
 type Compiler struct {
 	*compiled
-	load loader // in place of Load, of the compiler of an Ahead
+	load loader // replaces Load in the compiler of an Ahead
 }
 
 type loader func(d *streams.Device, p Program, names []string) ([]streams.Function, error)
 
-// compiled is what a compiler shares with its Aheads.
+// compiled is the state that a compiler shares with its Aheads.
 type compiled struct {
 	options    Options
 	cache      cache.Folder
@@ -52,16 +52,19 @@ type compiled struct {
 	opening sync.Mutex
 	nvrtc   *nvrtc.Compiler
 	version string // of nvrtc
+	closed  atomic.Bool
+	running sync.RWMutex // read while a program is being compiled
 
 	images      once[[]byte]          // by program and generation
 	modules     once[*streams.Module] // by program and device
 	begun, done atomic.Int64          // programs that were compiled
+	checks      bool                  // Check compiles
+	absent      atomic.Bool           // Check found no NVRTC
 	cores       chan struct{}         // that Aheads compile on
 }
 
-// NewCompiler returns a compiler. NVRTC is looked for when a GPU first needs
-// it; where it is missing, the error of that call says what to install and
-// where it was looked for.
+// NewCompiler returns a compiler. NVRTC is searched when a GPU first needs it. If it is missing, the error of that
+// call contains what to install and where it was searched.
 func NewCompiler(o Options) *Compiler {
 	return &Compiler{compiled: &compiled{
 		options: o, cache: cache.At(o.Cache).Below("kernels"),
@@ -69,19 +72,59 @@ func NewCompiler(o Options) *Compiler {
 	}}
 }
 
-// CompilerFromEnv returns a compiler that looks for NVRTC where the variable HALOX_NVRTC
-// says, if it is set.
+// CompilerFromEnv returns a compiler that uses the NVRTC library in the variable HALOX_NVRTC, if it is set.
 func CompilerFromEnv() *Compiler {
-	return NewCompiler(Options{NVRTC: os.Getenv("HALOX_NVRTC")})
+	c := NewCompiler(Options{NVRTC: os.Getenv("HALOX_NVRTC")})
+	c.checks = true
+	return c
 }
 
-// Prepare looks for NVRTC and loads it in the background, while there is other work. What is wrong the first
-// Load says that needs it.
+// Check returns ErrNotCompiled if a program, of which a device runs the Go form, does not compile for GPUs. It is nil
+// without NVRTC, and for compilers of NewCompiler.
+func (c *Compiler) Check(p Program) error {
+	if c == nil || !c.checks || c.absent.Load() {
+		return nil
+	}
+	if c.open() != nil {
+		c.absent.Store(true)
+		return nil
+	}
+	archs, err := c.nvrtc.SupportedArchs()
+	if err != nil || len(archs) == 0 {
+		return nil
+	}
+	if _, err = c.image(p, fmt.Sprintf("sm_%d", slices.Max(archs))); errors.Is(err, ErrNotCompiled) {
+		return err
+	}
+	return nil
+}
+
+// Prepare finds and loads NVRTC in the background. The first Load that needs it returns any error.
 func (c *Compiler) Prepare() { go c.open() }
 
-// Load returns the named kernels of the program, compiled for the device and loaded on it. What
-// was compiled once is kept, on disk too. On a device that runs Go they are nil, and nothing is
-// compiled: its launches have a Go form. For one of a dry run they are loaded on the device itself.
+// Close cancels compilations in progress, and waits until they have ended and written to the cache. Later ones are
+// errors. Loaded kernels stay loaded. It does nothing for a nil or closed compiler.
+func (c *Compiler) Close() error {
+	if c == nil {
+		return nil
+	}
+	c.opening.Lock()
+	again := c.closed.Swap(true)
+	c.opening.Unlock()
+	if again || c.nvrtc == nil {
+		return nil
+	}
+	c.nvrtc.Cancel()
+	c.running.Lock()
+	defer c.running.Unlock()
+	return c.nvrtc.Close()
+}
+
+var errClosed = errors.New("kernels: the compiler is closed, as its session is")
+
+// Load returns the named kernels of the program, compiled for the device and loaded on it. Compiled programs are
+// kept, on disk too. On a CPU device the functions are nil and nothing is compiled: launches have a Go form. For a
+// device of a dry run they are loaded on the real device.
 func (c *Compiler) Load(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
 	switch {
 	case c == nil:
@@ -125,31 +168,31 @@ func (c *compiled) module(d *streams.Device, p Program) (*streams.Module, error)
 	})
 }
 
-// LoadSteps is Load of a program that makes time steps, or exchanges between them, into which tests may have faults
-// injected.
+// LoadSteps is Load for a program that runs time steps, or exchanges between them, into which tests may inject
+// faults.
 func (c *Compiler) LoadSteps(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
 	return c.Load(d, c.injectFault(d, p), names...)
 }
 
-// BeginSteps has programs compiled that LoadSteps will load soon, all at the same time.
+// BeginSteps begins to compile programs for a later LoadSteps, concurrently.
 func (c *Compiler) BeginSteps(d *streams.Device, programs ...Program) {
 	if d.GoKernels || c.load != nil {
 		return
 	}
 	for _, p := range programs {
-		go c.Image(c.injectFault(d, p), d.Arch) // what is wrong LoadSteps says
+		go c.Image(c.injectFault(d, p), d.Arch) // LoadSteps returns errors
 	}
 }
 
-// Expect has a program compiled that may be loaded soon, where this is the compiler of an Ahead, and does nothing
-// otherwise.
+// Expect begins to compile a program that may be loaded soon, if this is the compiler of an Ahead. Otherwise it
+// does nothing.
 func (c *Compiler) Expect(d *streams.Device, p Program, names ...string) {
 	if c.load != nil && !d.GoKernels {
-		_, _ = c.load(d, p, names) // what is wrong Load says
+		_, _ = c.load(d, p, names) // Load returns errors
 	}
 }
 
-// injectFault returns the program of steps as tests want it on a device.
+// injectFault returns the program with the faults that tests define for a device.
 func (c *Compiler) injectFault(d *streams.Device, p Program) Program {
 	if c.options.Disturb != nil {
 		p.Defines = append(slices.Clone(p.Defines), c.options.Disturb(d.Real())...)
@@ -157,8 +200,8 @@ func (c *Compiler) injectFault(d *streams.Device, p Program) Program {
 	return p
 }
 
-// Image returns the program compiled for an architecture, as "sm_90". Whoever asks for it first
-// compiles it; an error is not kept.
+// Image returns the program compiled for an architecture, such as "sm_90". Concurrent calls compile it once;
+// errors are not kept.
 func (c *Compiler) Image(p Program, arch string) ([]byte, error) {
 	return c.image(p, arch)
 }
@@ -167,16 +210,15 @@ func (c *compiled) image(p Program, arch string) ([]byte, error) {
 	return c.images.get(arch+" "+p.key(), func() ([]byte, error) { return c.compile(p, arch) })
 }
 
-// Compiled returns how many programs the compiler has begun to compile so far, and how many of
-// them it is done with. What the cache has does not count.
+// Compiled returns how many programs the compiler has begun and finished compiling, without those from the cache.
 func (c *Compiler) Compiled() (begun, done int) {
-	d := c.done.Load() // first: it is never more than begun
+	d := c.done.Load() // read first: it never exceeds begun
 	return int(c.begun.Load()), int(d)
 }
 
-// Remember returns what measure returned for the kind and the key before, in this process or, by the compiler's cache,
-// in another; known says that. Otherwise it calls measure. What the cache holds counts only if it is valid. Calls on
-// one compiler come one after the other, so that devices of one kind are measured once.
+// Remember returns an earlier result of measure for the kind and key, from this process or from the cache; known
+// reports that. Otherwise it calls measure. A result from the cache counts only if it is valid. Calls on one
+// compiler run one after the other, so that equal devices are measured once.
 func Remember[T any](
 	c *Compiler, kind, key string, valid func(T) bool, measure func() (T, error),
 ) (value T, known bool, err error) {
@@ -191,17 +233,19 @@ func Remember[T any](
 	} else if value, err = measure(); err != nil {
 		return value, false, err
 	} else {
-		_ = store.Put(value) // otherwise it is measured again
+		_ = store.Put(value) // if that fails, it is measured again later
 	}
-	if c.remembered.values == nil {
-		c.remembered.values = map[[2]string]any{}
+	if len(c.remembered.values) >= maxRemembered || c.remembered.values == nil {
+		c.remembered.values = map[[2]string]any{} // the cache still has them
 	}
 	c.remembered.values[[2]string{kind, key}] = value
 	return value, known, nil
 }
 
-// compile compiles the program, or takes it from the cache where it has it.
+// compile compiles the program, or reads it from the cache.
 func (c *compiled) compile(p Program, arch string) ([]byte, error) {
+	c.running.RLock()
+	defer c.running.RUnlock()
 	if err := c.open(); err != nil {
 		return nil, err
 	}
@@ -220,16 +264,18 @@ func (c *compiled) compile(p Program, arch string) ([]byte, error) {
 	c.begun.Add(1)
 	result, err := c.nvrtc.Compile(text, options)
 	c.done.Add(1)
-	if err != nil {
+	switch {
+	case c.closed.Load():
+		return nil, errClosed
+	case err != nil:
 		return nil, fmt.Errorf("kernels: compile %v for %s: %w", p, arch, notCompiled{err})
 	}
 	writeImage(entry, result.Image)
 	return result.Image, nil
 }
 
-// refused adds to the error of a module that a GPU would not load what made it.
-// A driver cannot read all that a newer NVRTC writes. To a dead device it is
-// all the same.
+// refused adds the program and the compiler to the error of a module that a GPU did not load. A driver cannot read
+// all images of a newer NVRTC. Errors of an unusable device are returned unchanged.
 func (c *compiled) refused(p Program, arch string, err error) error {
 	if e, ok := errors.AsType[*streams.Error](err); !ok || e.Fatal {
 		return err
@@ -242,7 +288,10 @@ func (c *compiled) refused(p Program, arch string, err error) error {
 func (c *compiled) open() error {
 	c.opening.Lock()
 	defer c.opening.Unlock()
-	if c.nvrtc != nil {
+	switch {
+	case c.closed.Load():
+		return errClosed
+	case c.nvrtc != nil:
 		return nil
 	}
 	var err error
@@ -252,7 +301,7 @@ func (c *compiled) open() error {
 	return nil
 }
 
-// openNVRTC finds and loads NVRTC, and returns its version too.
+// openNVRTC finds and loads NVRTC, and returns its version.
 func openNVRTC(override string) (c *nvrtc.Compiler, version string, err error) {
 	path, _, err := nvrtc.Find(override)
 	if err != nil {
@@ -268,8 +317,8 @@ func openNVRTC(override string) (c *nvrtc.Compiler, version string, err error) {
 	return c, fmt.Sprintf("%d.%d", major, minor), nil
 }
 
-// compileOptions returns NVRTC's options. A GPU newer than NVRTC gets PTX of
-// the newest architecture that NVRTC knows, which the driver compiles.
+// compileOptions returns the options for NVRTC. A GPU newer than NVRTC gets PTX of the newest architecture
+// supported by NVRTC, which the driver compiles.
 func (c *compiled) compileOptions(p Program, arch string) ([]string, error) {
 	target := arch
 	known, err := c.nvrtc.SupportedArchs()
@@ -283,7 +332,7 @@ func (c *compiled) compileOptions(p Program, arch string) ([]string, error) {
 	if !slices.Contains(known, want) {
 		known = slices.DeleteFunc(slices.Clone(known), func(a int) bool { return a > want })
 		if len(known) == 0 {
-			return nil, fmt.Errorf("kernels: NVRTC cannot compile for %s: the GPU is too old for it", arch)
+			return nil, fmt.Errorf("kernels: NVRTC does not support the architecture %s, which is too old", arch)
 		}
 		target = fmt.Sprintf("compute_%d", slices.Max(known))
 	}
@@ -294,8 +343,8 @@ func (c *compiled) compileOptions(p Program, arch string) ([]string, error) {
 	return options, nil
 }
 
-// once keeps what is made, by key. The first who asks makes it, and others wait for that; an error
-// is for all who wait, and is not kept. The zero value is empty.
+// once keeps created values by key. The first caller creates the value, and others wait for it. An error is
+// returned to all waiters and is not kept. The zero value is empty.
 type once[T any] struct {
 	mu    sync.Mutex
 	byKey map[string]*func() (T, error)

@@ -14,7 +14,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// scale is a kernel of a caller's own: y = factor * x at every point.
+// scale is a user kernel: y = factor * x at every point.
 var scale = kernels.Source{Name: "scale.cu", Defines: []string{"REAL=double"}, Text: `
 struct Scale { View<REAL> y; View<const REAL> x; REAL factor; };
 extern "C" __global__ void scale(const __grid_constant__ Points<Scale> p) {
@@ -27,7 +27,7 @@ type scaleArgs struct {
 	Factor float64
 }
 
-// scaleOver makes a launch of scale from x to y ready.
+// scaleOver prepares a launch of scale from x to y.
 func scaleOver(b *kerneltest.Bench, y, x kernels.Array, boxes ...domain.Box) *streams.Kernel {
 	b.T.Helper()
 	f := test.Must(b.Compiler.Functions(b.Device, scale, "scale"))(b.T)
@@ -43,7 +43,7 @@ func scaleOver(b *kerneltest.Bench, y, x kernels.Array, boxes ...domain.Box) *st
 	}))(b.T)
 }
 
-// An array is not one of elements of another size.
+// ValuesOf panics for elements of another size.
 func TestValuesOfAnotherSize(t *testing.T) {
 	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
 	a := b.Array(domain.Box{Hi: domain.Vec{4, 2, 2}}, 1, nil) // float64
@@ -54,20 +54,19 @@ func TestValuesOfAnotherSize(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "of an array with elements of 8") {
-					t.Errorf("%s: %v, want a panic that names the 8 bytes of an element", name, p)
+				if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "elements must have 8 bytes") {
+					t.Errorf("%s: got %v, want a panic that names the 8 bytes of an element", name, p)
 				}
 			}()
-			t.Errorf("%s: %d values", name, of())
+			t.Errorf("%s: got %d values", name, of())
 		}()
 	}
 	if n := len(kernels.ValuesOf[[8]byte](a).Data); int64(n) != a.Layout.Length {
-		t.Errorf("%d values of the same size, want %d", n, a.Layout.Length)
+		t.Errorf("got %d values of the same size, want %d", n, a.Layout.Length)
 	}
 }
 
-// A caller's own kernel changes the points of its boxes and no other, whatever
-// the layouts of its arrays.
+// A user kernel changes exactly the points of its boxes, for any layouts of its arrays.
 func TestPoints(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	owned := domain.Box{Lo: domain.Vec{5, -2, 7}, Hi: domain.Vec{22, 9, 12}}
@@ -98,7 +97,7 @@ func TestPoints(t *testing.T) {
 	})
 }
 
-// A kernel that works point by point needs no argument beside the boxes: here it knows from its defines where it writes.
+// A point kernel needs no argument besides the boxes: this one has its destination in its defines.
 func TestPointsWithoutArgument(t *testing.T) {
 	owned := domain.Box{Lo: domain.Vec{5, -2, 7}, Hi: domain.Vec{22, 9, 12}}
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
@@ -132,28 +131,28 @@ extern "C" __global__ void number(const __grid_constant__ Points<None> p) {
 	})
 }
 
-// What a kernel cannot be given, or not be given so, is refused with the reason.
-func TestLaunchRefusals(t *testing.T) {
+// Invalid arguments of a launch are rejected with the reason.
+func TestLaunchErrors(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	d := set.Devices[0]
 	for _, c := range []struct {
 		says string
 		err  error
 	}{
-		{"argument: Count: int has another size in C: use int32 or int64", launch(d, struct{ Count int }{})},
-		{"argument: P: a kernel cannot be given a *float64: pass numbers, and memory by its address", launch(d, struct{ P *float64 }{})},
-		{"a kernel cannot be given a []float64", launch(d, struct{ A [2][]float64 }{})},
-		{"a kernel cannot be given a struct {}", launch(d, struct {
+		{"argument: Count: int must not be used, since its size differs in C: use int32 or int64", launch(d, struct{ Count int }{})},
+		{"argument: P: type must be numbers of fixed size, got *float64: pass memory by its address", launch(d, struct{ P *float64 }{})},
+		{"type must be numbers of fixed size, got []float64", launch(d, struct{ A [2][]float64 }{})},
+		{"type must be numbers of fixed size, got struct {}", launch(d, struct {
 			A float64
 			B struct{}
 		}{})},
-		{"kernels: k: argument: P: a kernel cannot be given a *float64", errorOf(kernels.Points(d, kernels.PointSpec[struct{ P *float64 }]{Name: "k"}))},
-		{"it has no host version", errorOf(kernels.Points(d, kernels.PointSpec[int64]{Name: "no row"}))},
+		{"kernels: k: argument: P: type must be numbers of fixed size, got *float64", errorOf(kernels.Points(d, kernels.PointSpec[struct{ P *float64 }]{Name: "k"}))},
+		{"must have a Go function", errorOf(kernels.Points(d, kernels.PointSpec[int64]{Name: "no row"}))},
 		{"the device is nil", errorOf(kernels.Launch(nil, kernels.LaunchSpec[int64]{Host: func() {}}))},
 		{"the device is nil", errorOf(set.Compiler.Load(nil, kernels.Program{}))},
 		{"the compiler is nil", errorOf((*kernels.Compiler)(nil).Load(d, kernels.Program{}))},
-		{"7 boxes; must be at most 6", points(d, make([]domain.Box, 7))},
-		{"needs a name and a text", functions(set.Compiler, d, kernels.Source{Name: "empty.cu"})},
+		{"number of boxes must be at most 6, got 7", points(d, make([]domain.Box, 7))},
+		{"must have a name and a text", functions(set.Compiler, d, kernels.Source{Name: "empty.cu"})},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.says) {
 			t.Errorf("got %v, want an error with %q", c.err, c.says)
@@ -167,11 +166,11 @@ func TestLaunchRefusals(t *testing.T) {
 		t.Error(err)
 	}
 	if err := launch(d, struct{}{}); err != nil {
-		t.Errorf("a kernel without a parameter: %v", err)
+		t.Errorf("a kernel without a parameter: got %v", err)
 	}
 	m := test.Must(set.Devices[1].Alloc(8))(t)
 	if _, err := kernels.Launch(d, kernels.LaunchSpec[int64]{Name: "far", Host: func() {}, Uses: []streams.Span{m.All()}}); err == nil {
-		t.Error("it may touch the memory of another device")
+		t.Error("memory of another device: got no error")
 	}
 }
 
@@ -195,7 +194,7 @@ func functions(c *kernels.Compiler, d *streams.Device, s kernels.Source) error {
 	return err
 }
 
-// Go and CUDA lay the parameter of a kernel out alike.
+// Kernel parameters have the same layout in Go and CUDA.
 func TestLayoutOfParameters(t *testing.T) {
 	type uneven struct {
 		Y      kernels.View
@@ -232,8 +231,7 @@ static_assert(sizeof(Points<Uneven>) == SIZE + 6 * sizeof(Box) && sizeof(Box) ==
 	test.Report(t, launch(testdevices.Host(t, 1).Devices[0], u))
 }
 
-// A source of a caller's own compiles without a GPU. An error in it names its
-// own line.
+// A user source compiles without a GPU. Its errors have its own line numbers.
 func TestCompileOwnSource(t *testing.T) {
 	testdevices.Compile(t, scale)
 	bad := scale

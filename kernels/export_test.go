@@ -2,13 +2,13 @@ package kernels
 
 import "embed"
 
-// Sources are those under cu/, and LayoutSource what programs add to them.
+// Sources are the files under cu/, and LayoutSource the text that programs add to them.
 var (
 	Sources      embed.FS = sources
 	LayoutSource          = layoutSource
 )
 
-// PointsBoxes is what the kernel of a PointSpec gets of boxes, and Box one of them.
+// PointsBoxes is the parameter for the boxes of a PointSpec, and Box one of them.
 type (
 	PointsBoxes [maxBoxes]box
 	Box         = box

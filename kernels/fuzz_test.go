@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Whatever an entry of a compiled program holds, what is taken for its image has the hash in front
-// of it.
+// For any content of an entry, an accepted image follows its hash.
 func FuzzImage(f *testing.F) {
 	f.Add(entryOf([]byte("image")))
 	f.Add(entryOf(nil))
@@ -15,18 +14,18 @@ func FuzzImage(f *testing.F) {
 		image, ok := imageIn(data)
 		if !ok {
 			if image != nil {
-				t.Fatalf("no image, and %q", image)
+				t.Fatalf("rejected, but got %q", image)
 			}
 		} else if len(image) == 0 || !bytes.Equal(data, entryOf(image)) {
-			t.Fatalf("%q is not what %q holds", image, data)
+			t.Fatalf("%q must be the image in %q", image, data)
 		}
 		entry := entryOf(data)
 		if image, ok := imageIn(entry); ok != (len(data) > 0) || !bytes.Equal(image, data) {
-			t.Fatalf("%q is not taken for %q", image, data)
+			t.Fatalf("got %q, want %q", image, data)
 		}
 		entry[len(entry)-1] ^= 1
 		if _, ok := imageIn(entry); ok {
-			t.Fatal("a damaged image was taken")
+			t.Fatal("a damaged image must be rejected")
 		}
 	})
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// View is struct View of cu/halox.cuh: an array as a caller's own kernel sees
-// it, indexed by the global indices of its points.
+// View is struct View of cu/halox.cuh: an array for user kernels, indexed by the global indices of its points.
 type View struct {
-	Origin       uint64 // address of point 0, 0, 0, which may lie outside
-	Pitch, Plane int64
+	Origin uint64 // address of point 0, 0, 0, which may be outside the array
+	Pitch  int64  // distance between rows, in elements
+	Plane  int64  // distance between planes, in elements
 }
 
 // View returns the array for a kernel of a GPU.
@@ -24,22 +24,22 @@ func (a Array) View() View {
 	return View{a.Data.Address() + uint64(first), a.Layout.Pitch, a.Layout.Plane}
 }
 
-// Values is an array as the host version of a kernel sees it: point (x, y, z),
-// global indices, is Data[Index(x, y, z)], and the next ones along y and z lie
-// Pitch and Plane elements further. Of an array on a GPU, Data is nil.
+// Values is an array for the Go form of a kernel: point (x, y, z), in global indices, is Data[Index(x, y, z)]. For
+// an array on a GPU, Data is nil.
 type Values[T any] struct {
-	Data         []T
-	Pitch, Plane int
-	origin       int
+	Data   []T // all elements of the array
+	Pitch  int // distance between rows, in elements
+	Plane  int // distance between planes, in elements
+	origin int
 }
 
-// ValuesOf returns an array whose elements, all values of a point, are of type T. It panics if they are
-// of another size. Only kernels of its device may touch the values while streams run.
+// ValuesOf returns an array whose elements, all values of a point, are of type T. It panics if their sizes differ.
+// Only kernels of its device may access the values while streams run.
 func ValuesOf[T any](a Array) Values[T] {
 	l := a.Layout
 	if size := unsafe.Sizeof(*new(T)); uint64(size) != uint64(l.ElementSize) {
 		panic(
-			fmt.Sprintf("kernels: values of type %v, of %d bytes, of an array with elements of %d",
+			fmt.Sprintf("kernels: values of type %v and %d bytes: elements must have %d bytes",
 				reflect.TypeFor[T](), size, l.ElementSize),
 		)
 	}
@@ -50,32 +50,29 @@ func ValuesOf[T any](a Array) Values[T] {
 	return v
 }
 
-// Index returns the place of a point, which is owned or a ghost. A field of two
-// dimensions has z = 0.
+// Index returns the index of a point, owned or ghost. A field of two dimensions has z = 0.
 func (v Values[T]) Index(x, y, z int) int { return v.origin + x + y*v.Pitch + z*v.Plane }
 
-// maxBoxes is how many boxes one launch may work on.
+// maxBoxes is the largest number of boxes of one launch.
 const maxBoxes = 6
 
-// PointSpec is a launch of a caller's own kernel that works point by point.
+// PointSpec describes a launch of a user kernel that works point by point.
 type PointSpec[T any] struct {
 	Name   string       // for errors and traces
-	Work   streams.Work // for traces; none is streams.OtherWork
-	Arrays []Array      // that it touches, all on its device
-	Boxes  []domain.Box // whose points it works on; they do not overlap
+	Work   streams.Work // for traces; default streams.OtherWork
+	Arrays []Array      // arrays that it accesses, all on its device
+	Boxes  []domain.Box // points that it works on; must not overlap
 
-	// On a host device: what to do with a row of points, x0 <= x < x1.
+	// Row is the Go form, for CPU devices: it processes a row of points, x0 <= x < x1.
 	Row func(x0, x1, y, z int)
 
-	// On a GPU: the kernel, with a parameter of struct Points<T>, see
-	// cu/halox.cuh, and what T is then, see LaunchSpec; struct{} is an empty struct there.
+	// Function is the CUDA form: the kernel, with a parameter of struct Points<T>, see cu/halox.cuh.
 	Function streams.Function
-	Argument T
+	Argument T // value of T in the parameter, see LaunchSpec; struct{} is an empty struct in C++
 }
 
-// Points makes a launch ready that has a thread for every point of the boxes. At
-// most six of them may hold points, as many as domain.Split cuts a boundary
-// region into; over none the launch does nothing.
+// Points prepares a launch with one thread per point of the boxes. At most six of them may contain points, the
+// number of boxes into which domain.Split divides a boundary region. If none does, the launch does nothing.
 func Points[T any](d *streams.Device, spec PointSpec[T]) (*streams.Kernel, error) {
 	if unsafe.Sizeof(spec.Argument) > 0 {
 		if err := passable(reflect.TypeFor[T]()); err != nil {
@@ -83,7 +80,7 @@ func Points[T any](d *streams.Device, spec PointSpec[T]) (*streams.Kernel, error
 		}
 		return pointsOf(d, spec)
 	}
-	// An empty struct takes a byte in C++, and the boxes begin 8 bytes after it.
+	// An empty struct has one byte in C++, and the boxes begin 8 bytes after it.
 	return pointsOf(d, PointSpec[int64]{
 		Name: spec.Name, Work: spec.Work, Arrays: spec.Arrays, Boxes: spec.Boxes, Row: spec.Row,
 		Function: spec.Function,
@@ -103,8 +100,8 @@ func pointsOf[T any](d *streams.Device, spec PointSpec[T]) (*streams.Kernel, err
 			continue
 		}
 		if n == maxBoxes {
-			return nil, fmt.Errorf("kernels: %s over %d boxes; must be at most %d",
-				spec.Name, len(spec.Boxes), maxBoxes)
+			return nil, fmt.Errorf("kernels: %s: number of boxes must be at most %d, got %d",
+				spec.Name, maxBoxes, len(spec.Boxes))
 		}
 		arg.box[n] = boxOf(b)
 		n++
@@ -145,30 +142,28 @@ func eachOf(boxes []box, row func(x0, x1, y, z int)) {
 	}
 }
 
-// Source is CUDA C++ of a caller's own. Its text comes after cu/halox.cuh, which
-// gives it i64, View and Points, and is compiled with the options of
-// halox's own kernels: C++17, and no contraction of products and sums, so that a
-// host version that does the same operations gives the same bits.
+// Source is CUDA C++ of a user. Its text is compiled after cu/halox.cuh, which defines i64, View and Points, and
+// with the options of halox's own kernels: C++17, without contraction of products and sums, so that a Go form with
+// the same operations is bitwise identical.
 type Source struct {
-	Name    string   // what the compiler's messages call it: "wave.cu"
+	Name    string   // name in compiler messages: "wave.cu"
 	Text    string   // kernels are extern "C" and have one parameter, a struct
-	Defines []string // NAME=VALUE or NAME
-	Mirrors []Mirror // what it shares with Go, to be compared as it is compiled
-	Headers []Header // that were generated for it; those of cu/ it includes by their names
+	Defines []string // NAME=VALUE or NAME; default none
+	Mirrors []Mirror // types and constants shared with Go, checked by the compiler; default none
+	Headers []Header // generated headers; those of cu/ are included by name; default none
 }
 
-// program returns the source as this package compiles it.
+// program returns the source as a Program.
 func (s Source) program() (Program, error) {
 	if s.Name == "" || s.Text == "" {
-		return Program{}, fmt.Errorf("kernels: a source needs a name and a text; this one is %q with %d bytes", s.Name,
+		return Program{}, fmt.Errorf("kernels: source must have a name and a text, got name %q and %d bytes", s.Name,
 			len(s.Text))
 	}
 	return Program{File: s.Name, Defines: s.Defines, Mirrors: s.Mirrors, Headers: s.Headers, own: s.Text}, nil
 }
 
-// Compile compiles the source for an architecture, as "sm_90", and returns the
-// image. It needs NVRTC but no GPU: a test can see that kernels compile for GPUs
-// that are not at hand. To run them, see Functions.
+// Compile compiles the source for an architecture, such as "sm_90", and returns the image. It needs NVRTC but no
+// GPU, so tests can compile kernels for GPUs that are not installed. To run kernels, see Functions.
 func (c *Compiler) Compile(s Source, arch string) ([]byte, error) {
 	p, err := s.program()
 	if err != nil {
@@ -177,9 +172,8 @@ func (c *Compiler) Compile(s Source, arch string) ([]byte, error) {
 	return c.Image(p, arch)
 }
 
-// Functions returns the named kernels of the source, compiled for the device and
-// loaded on it, for Launch and Points. What was compiled once is kept, on disk too. A
-// device that runs Go needs no functions: there they are nil, and nothing is compiled.
+// Functions returns the named kernels of the source, compiled for the device and loaded on it, for Launch and
+// Points. Compiled sources are kept, on disk too. On a CPU device the functions are nil, and nothing is compiled.
 func (c *Compiler) Functions(d *streams.Device, s Source, names ...string) ([]streams.Function, error) {
 	p, err := s.program()
 	if err != nil {
@@ -188,28 +182,27 @@ func (c *Compiler) Functions(d *streams.Device, s Source, names ...string) ([]st
 	return c.Load(d, p, names...)
 }
 
-// LaunchSpec is a launch of a caller's own kernel, in the form of either
-// backend. PointSpec is simpler for a kernel that works point by point.
+// LaunchSpec describes a launch of a user kernel, in the form of either backend. PointSpec is simpler for kernels
+// that work point by point.
 type LaunchSpec[T any] struct {
 	Name string         // for errors and traces
-	Work streams.Work   // for traces; none is streams.OtherWork
-	Uses []streams.Span // all memory that it touches, on its own device or pinned
+	Work streams.Work   // for traces; default streams.OtherWork
+	Uses []streams.Span // all memory that it accesses, on its device or pinned
 
-	// On a host device: what to run, in the stream's own goroutine.
+	// Host is the Go form, for CPU devices. It runs in the goroutine of the stream.
 	Host func()
 
-	// On a GPU: the kernel, its geometry and dynamic shared memory, and its only
-	// parameter. T holds no pointers and lies in memory as the C struct does:
-	// numbers of fixed size, and arrays and structs of them. Device memory is
-	// passed as its address, a uint64, or as a View.
-	Function    streams.Function
-	Grid, Block [3]int
-	Shared      int // bytes
-	Argument    T
+	// Function is the CUDA form.
+	Function streams.Function
+	Grid     [3]int // blocks per axis
+	Block    [3]int // threads per axis
+	Shared   int    // bytes of dynamic shared memory; default 0
+	// Argument is the only parameter, without pointers: numbers of fixed size, and arrays and structs of them, with
+	// the layout of the C struct. Device memory is passed as its address, a uint64, or as a View.
+	Argument T
 }
 
-// Launch makes a launch of a caller's own kernel ready for the device. T is struct{} where the
-// kernel has no parameter.
+// Launch prepares a launch of a user kernel on the device. T is struct{} if the kernel has no parameter.
 func Launch[T any](d *streams.Device, spec LaunchSpec[T]) (*streams.Kernel, error) {
 	if err := CheckPassable(reflect.TypeFor[T]()); err != nil {
 		return nil, fmt.Errorf("kernels: %s: argument: %w", spec.Name, err)
@@ -221,14 +214,14 @@ func Launch[T any](d *streams.Device, spec LaunchSpec[T]) (*streams.Kernel, erro
 	})
 }
 
-// fixed are the kinds that Go and C store alike.
+// fixed are the kinds with the same layout in Go and C.
 var fixed = []reflect.Kind{
 	reflect.Bool, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 	reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64,
 }
 
-// CheckPassable returns an error unless values of the type can be copied to a kernel: numbers of fixed size, and arrays
-// and structs of them. These lie in memory as in C. A type of size 0 needs no copy.
+// CheckPassable returns an error unless values of the type can be copied to a kernel: numbers of fixed size, and
+// arrays and structs of them, which have the same layout in C. A type of size 0 needs no copy.
 func CheckPassable(t reflect.Type) error {
 	if t.Size() == 0 {
 		return nil
@@ -250,7 +243,7 @@ func passable(t reflect.Type) error {
 		}
 		return nil
 	case t.Kind() == reflect.Int || t.Kind() == reflect.Uint:
-		return fmt.Errorf("%v has another size in C: use %v32 or %v64", t, t, t)
+		return fmt.Errorf("%v must not be used, since its size differs in C: use %v32 or %v64", t, t, t)
 	}
-	return fmt.Errorf("a kernel cannot be given a %v: pass numbers, and memory by its address", t)
+	return fmt.Errorf("type must be numbers of fixed size, got %v: pass memory by its address", t)
 }

@@ -18,20 +18,23 @@ import (
 //go:embed cu/*.cu cu/*.cuh
 var sources embed.FS
 
-// Program is a CUDA source under cu/, or a caller's own, with all that fixes its variant. Two
-// programs with equal fields compile to the same code.
+// Program is a CUDA source under cu/, or of a user, with everything that determines its variant. Programs with
+// equal fields compile to the same code.
 type Program struct {
-	File    string   // under cu/, or what the caller calls it
+	File    string   // under cu/, or the name of a user source
 	Defines []string // NAME=VALUE
-	Headers []Header // that were generated for it; the others are those of cu/
-	Mirrors []Mirror // what it shares with Go
-	own     string   // a caller's source
+	Headers []Header // generated headers; the others are in cu/
+	Mirrors []Mirror // types and constants shared with Go
+	own     string   // text of a user source
 }
 
 // Header is a generated header.
-type Header struct{ Name, Text string }
+type Header struct {
+	Name string // as in #include
+	Text string // content
+}
 
-// String names the file and the variant.
+// String returns the file and the variant.
 func (p Program) String() string {
 	if len(p.Headers) == 0 {
 		return fmt.Sprintf("%s%v", p.File, p.Defines)
@@ -43,12 +46,12 @@ func (p Program) String() string {
 	return fmt.Sprintf("%s%v", p.File, append(slices.Clone(p.Defines), fmt.Sprintf("%x", h.Sum(nil)[:4])))
 }
 
-// key tells programs apart.
+// key identifies the program.
 func (p Program) key() string {
 	return fmt.Sprintf("%s %q %q %s", p.File, p.Defines, p.Headers, p.own)
 }
 
-// source returns what is compiled: the file, and all headers that it and they include.
+// source returns the compiler input: the file, and all headers that it includes, directly or indirectly.
 func (p Program) source() (nvrtc.Source, error) {
 	main := nvrtc.Source{Name: p.File, Text: p.own}
 	if p.own == "" {
@@ -58,14 +61,14 @@ func (p Program) source() (nvrtc.Source, error) {
 		}
 		main.Text = string(text)
 	}
-	main.Text += "\n" + layoutSource(p.File, p.Mirrors) // a caller's text may end within a line
+	main.Text += "\n" + layoutSource(p.File, p.Mirrors) // a user text may not end with a newline
 	return main, p.addHeaders(&main, main.Text)
 }
 
-// included finds the headers of cu/ that a text includes; those of the CPU have other names.
+// included finds the headers of cu/ that a text includes; those for the CPU have other names.
 var included = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]+"(\w+\.cuh)"`)
 
-// callersHeader is what a caller's source includes, whether it says so or not.
+// callersHeader is included by every user source, implicitly.
 const callersHeader = "halox.cuh"
 
 // addHeaders adds the headers that a text includes, each once.
@@ -80,7 +83,7 @@ func (p Program) addHeaders(to *nvrtc.Source, text string) error {
 		}
 		text, err := p.header(name[1])
 		if errors.Is(err, fs.ErrNotExist) && p.own != "" {
-			continue // a header of the caller's, which the compiler will not find
+			continue // a user header, which the compiler will not find
 		}
 		if err != nil {
 			return err
@@ -93,7 +96,7 @@ func (p Program) addHeaders(to *nvrtc.Source, text string) error {
 	return nil
 }
 
-// header returns the text of a header, which was generated or is one of cu/.
+// header returns the text of a header, generated or from cu/.
 func (p Program) header(name string) (string, error) {
 	for _, h := range p.Headers {
 		if h.Name == name {
@@ -104,13 +107,13 @@ func (p Program) header(name string) (string, error) {
 	return string(text), err
 }
 
-// sourcesForCPU are what stands for CUDA where the sources are compiled as C++.
+// sourcesForCPU replace CUDA when the sources are compiled as C++.
 //
 //go:embed cu/cpu
 var sourcesForCPU embed.FS
 
-// Files returns all sources of the program by name, and those under cpu/ that stand for CUDA where
-// they are compiled as C++ for the CPU.
+// Files returns all sources of the program by name, and those under cpu/ that replace CUDA when they are compiled
+// as C++ for the CPU.
 func (p Program) Files() (map[string]string, error) {
 	source, err := p.source()
 	if err != nil {
@@ -134,16 +137,15 @@ func (p Program) Files() (map[string]string, error) {
 	return files, nil
 }
 
-// Mirror says that a struct of the CUDA sources lies in memory as a Go type does, or that a constant
-// there has the value of a Go constant. A struct has the members that the Go type has: member next_word
-// for field nextWord, or another name by the tag cu. The fields of a struct with the tag cu:"inline"
-// are members of the outer one.
+// Mirror declares that a struct of the CUDA sources has the layout of a Go type, or that a constant there has the
+// value of a Go constant. The struct must have the members of the Go type: member next_word for field nextWord, or
+// the name in the tag cu. The fields of a struct with the tag cu:"inline" are members of the outer one.
 type Mirror struct {
 	Name  string // in C++
-	Value any    // of the Go type, or that as a reflect.Type, or the constant
+	Value any    // of the Go type, or its reflect.Type, or the constant
 }
 
-// memberAt asserts the place and the size of a member. NVRTC has no __builtin_offsetof.
+// memberAt asserts the offset and the size of a member. NVRTC has no __builtin_offsetof.
 const memberAt = `#ifdef __CUDACC_RTC__
 #define OFFSET_OF(type, member) __INTADDR__(&((type *)0)->member)
 #else
@@ -154,7 +156,7 @@ const memberAt = `#ifdef __CUDACC_RTC__
 	                  sizeof(((type *)0)->member) == size, "as in Go")
 `
 
-// layoutSource is C++ that holds a file to all its mirrors, at compile time.
+// layoutSource returns C++ that checks a file against all its mirrors, at compile time.
 func layoutSource(file string, mirrors []Mirror) string {
 	if len(mirrors) == 0 {
 		return ""
@@ -176,8 +178,8 @@ func layoutSource(file string, mirrors []Mirror) string {
 	return b.String()
 }
 
-// writeMembers asserts the places and the sizes of all members that a Go type has. The path is that of a
-// member of the C++ struct, whose offset is given.
+// writeMembers asserts the offsets and the sizes of all members of a Go type. path is that of a member of the C++
+// struct, whose offset is given.
 func writeMembers(b *strings.Builder, name, path string, offset uintptr, t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Struct:
@@ -201,7 +203,7 @@ func writeMembers(b *strings.Builder, name, path string, offset uintptr, t refle
 	}
 }
 
-// memberOf returns the name of a field in C++, and whether its own fields stand in its place.
+// memberOf returns the name of a field in C++, and whether its own fields replace it.
 func memberOf(f reflect.StructField) (name string, inline bool) {
 	switch tag := f.Tag.Get("cu"); tag {
 	case "inline":

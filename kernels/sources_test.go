@@ -16,13 +16,14 @@ import (
 	"github.com/halox/halox/kernels/internal/kerneltest"
 )
 
-// Every source with kernels is of one package, whose tests run them all on the CPU: its TestMain names the source.
-func TestEverySourceIsRunByOnePackage(t *testing.T) {
+// Each source with kernels belongs to one package, whose tests run all its kernels on the CPU: its TestMain names
+// the source.
+func TestEachSourceHasOnePackage(t *testing.T) {
 	mains, err := filepath.Glob("*/main_test.go")
 	if err != nil || len(mains) == 0 {
-		t.Skip("SKIPPED: the sources of tests are not here: ", err)
+		t.Skip("SKIPPED: the sources of tests are missing: ", err)
 	}
-	mains = append(mains, filepath.Join("..", "solvers", "main_test.go")) // steps of scheme ranks are made there
+	mains = append(mains, filepath.Join("..", "solvers", "main_test.go")) // steps of scheme ranks are prepared there
 	var run []string
 	for _, main := range mains {
 		text := test.Must(os.ReadFile(main))(t)
@@ -33,12 +34,12 @@ func TestEverySourceIsRunByOnePackage(t *testing.T) {
 	}
 	slices.Sort(run)
 	if all, err := filepath.Glob("cu/*.cu"); err != nil || !slices.Equal(run, all) {
-		t.Errorf("tests run %v\nof %v: %v", run, all, err)
+		t.Errorf("tests run %v\nwant      %v: %v", run, all, err)
 	}
 }
 
-// Every file is C++ by itself, with the flags that editors take: it includes what it needs.
-func TestEveryFileStandsAlone(t *testing.T) {
+// Every file compiles as C++ by itself, with the flags for editors: it includes what it needs.
+func TestEachFileCompilesByItself(t *testing.T) {
 	testdevices.Once(t)
 	compiler, flags := kerneltest.CPP(t, "cu")
 	files, err := filepath.Glob("cu/*.cu*")
@@ -58,7 +59,7 @@ func TestEveryFileStandsAlone(t *testing.T) {
 	}
 }
 
-// A struct as Go and C++ have it.
+// A struct in Go and C++.
 type mirrored struct {
 	address      uint64
 	lastCount    int32
@@ -80,12 +81,12 @@ func TestLayoutSource(t *testing.T) {
 		name, old, new string
 		says           string // of the compiler; "" if the layouts agree
 	}{
-		{"as it is", "", "", ""},
+		{"equal", "", "", ""},
 		{"a member of another size", "int last_count", "long long last_count", "as in Go"},
-		{"two members that changed places", "low, high, other", "high, low, other", "as in Go"},
-		{"a member more at the end", "unused;", "unused; long long more;", "as in Go"},
+		{"two members swapped", "low, high, other", "high, low, other", "as in Go"},
+		{"an additional member", "unused;", "unused; long long more;", "as in Go"},
 		{"another name", "last_count", "count", "last_count"},
-		{"a struct that changed inside", "Part { short low, high", "Part { short high, low", "as in Go"},
+		{"an inner struct changed", "Part { short low, high", "Part { short high, low", "as in Go"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			value := mirrored{address: 1, lastCount: 1, inner: [2]mirroredPart{{low: 1, high: 1}}, mirroredPart: mirroredPart{}, named: 1}
@@ -101,12 +102,12 @@ func checkLayout(t *testing.T, text, says string, compile func(t *testing.T, tex
 	t.Helper()
 	log, err := compile(t, text)
 	if (err != nil) != (says != "") || !strings.Contains(log, says) {
-		t.Errorf("%v, not %q:\n%s", err, says, log)
+		t.Errorf("got %v, want %q:\n%s", err, says, log)
 	}
 }
 
 func compileAsC(t *testing.T, text string) (string, error) {
-	compiler, err := exec.LookPath("g++")
+	compiler, err := testdevices.CPlusPlus()
 	if err != nil {
 		t.Skip("SKIPPED: no C++ compiler: ", err)
 	}
@@ -125,7 +126,7 @@ func compileByNVRTC(t *testing.T, text string) (string, error) {
 	return "", nil
 }
 
-// What callers get lies in memory as its Go forms do.
+// Headers for users have the layout of their Go types.
 func TestLayoutForCallers(t *testing.T) {
 	const file = "halox.cuh"
 	text := test.Must(kernels.Sources.ReadFile("cu/" + file))(t)

@@ -1,5 +1,4 @@
-// Package p2p knows how devices are linked and how data gets from one to
-// another. Links are found through NVML and proven with data: a link that
-// loses or changes what is sent over it is not used, and is named. A Route
-// moves one block along one path.
+// Package p2p describes the links between devices and moves data over them. It finds links through NVML and probes
+// them with data: a link that loses or corrupts data is not used, and is named. A Route moves one block along one
+// path.
 package p2p

@@ -11,7 +11,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// open returns two host devices, between which all links are usable.
+// open returns two CPU devices, whose links are always usable.
 func open() []*streams.Device {
 	devices, err := streams.HostPlatform(2).Open()
 	if err != nil {
@@ -20,7 +20,7 @@ func open() []*streams.Device {
 	return devices
 }
 
-// Between GPUs, OpenNVML gives the topology; without one the kinds are unknown.
+// For GPUs, OpenNVML returns the topology; without it the kinds are unknown.
 func ExampleDiscover() {
 	devices := open()
 	defer streams.CloseAll(devices)
@@ -33,12 +33,12 @@ func ExampleDiscover() {
 	// Output: host 0 to host 1 memory true
 }
 
-// A probe sends data over a link and compares what arrived.
+// A probe sends data over a link and compares the received data.
 func ExampleProbe() {
 	devices := open()
 	defer streams.CloseAll(devices)
 	fmt.Println(p2p.Probe(devices[0], devices[1]))
-	// A link that changes data gives an error that names it.
+	// A link that corrupts data gives an error that names it.
 	var err error = &p2p.Fault{From: devices[0], To: devices[1], Offset: 4096, Wrong: 12, Of: 1 << 20}
 	fmt.Println(err)
 	// Output:
@@ -61,13 +61,12 @@ func ExampleLinks_Choose() {
 		fmt.Printf("%q: %s\n", path, why)
 	}
 	// Output:
-	// "peer": the link is proven
-	// "staged": asked for
-	// "": p2p: "tunnel" is no path: auto, peer, direct or staged
+	// "peer": the link is usable
+	// "staged": requested
+	// "": p2p: path: must be auto, peer, direct or staged, got "tunnel"
 }
 
-// A route moves the same block again and again; its two halves are queued by the
-// sender and by the receiver.
+// A route moves the same block repeatedly. Its two halves are queued by the sender and by the receiver.
 func ExampleRoute() {
 	devices := open()
 	defer streams.CloseAll(devices)
@@ -90,7 +89,7 @@ func ExampleRoute() {
 	// Output: hello <nil>
 }
 
-// Between the sizes that were measured, time grows along a straight line.
+// Between measured sizes, the time is linear.
 func ExampleCurve_Time() {
 	c := p2p.NewCurve(
 		p2p.Sample{Bytes: 1 << 10, Time: 5 * time.Microsecond},

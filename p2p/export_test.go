@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Register adds a path that halox does not know, and the legs of its routes where it has any. It
-// returns what takes it away again.
+// Register adds a test-only path, and the legs of its routes if it has any. It returns a function that removes the
+// path.
 func Register(name Path, traits Traits, lay func(r *Route) error) (restore func()) {
 	pathsBefore, layoutsBefore := paths, layouts
 	paths = append(slices.Clone(paths), knownPath{name, traits})

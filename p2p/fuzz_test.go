@@ -8,8 +8,8 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-// Whatever the file of a link model holds, every time that is taken from it is positive and grows with the message, and
-// what was taken is kept as it is.
+// For any content of the file of a link model, all times are positive and grow with the message size, and the
+// accepted curves are stored unchanged.
 func FuzzLinkModel(f *testing.F) {
 	d, r := gpus()
 	text := test.Must(json.Marshal(r.kept()))(f)
@@ -27,17 +27,17 @@ func FuzzLinkModel(f *testing.F) {
 			}
 		}
 		if again.take(r.kept()); !reflect.DeepEqual(r, again) {
-			t.Fatalf("%v was kept as %v", r, again)
+			t.Fatalf("%v: got %v after a round trip", r, again)
 		}
 	})
 }
 
-// checkTimes checks that no message takes less than a smaller one.
+// checkTimes checks that times grow with the message size.
 func checkTimes(t *testing.T, c Curve) {
 	for bytes, last := int64(1), c.Time(0); bytes > 0 && len(c) > 0; bytes *= 2 {
 		took := c.Time(bytes)
 		if took < 1 || took < last {
-			t.Fatalf("%d bytes take %v by %v, and fewer %v", bytes, took, c, last)
+			t.Fatalf("%d bytes take %v by %v, but fewer bytes take %v", bytes, took, c, last)
 		}
 		last = took
 	}

@@ -15,30 +15,30 @@ import (
 
 // Link is one direction between two devices.
 type Link struct {
-	From, To *streams.Device
-	Kind     string // "NV18", "PIX", ... as nvidia-smi topo says it; "memory" between host devices; "" if unknown
-	Access   bool   // the driver says that peers can reach each other
-	Usable   bool   // and data sent over the link arrived
-	Why      string // why it is not usable; empty if it is
+	From   *streams.Device // sender
+	To     *streams.Device // receiver
+	Kind   string          // as in nvidia-smi topo: "NV18", "PIX", ...; "memory" of CPU devices; "" if unknown
+	Access bool            // the driver allows peer access
+	Usable bool            // a probe arrived unchanged
+	Why    string          // why it is not usable; "" if it is
 }
 
-// Links is every link among some devices. Those between host devices are all
-// alike, a copy in memory, and are not kept.
+// Links holds all links among some devices. Links between CPU devices are identical, a copy in memory, and are not
+// stored.
 type Links struct {
-	Model *LinkModel // how long messages take; nil if that was not measured
+	Model *LinkModel // how long messages take; nil if not measured
 	links map[[2]*streams.Device]*Link
 }
 
-// Topology says how two GPUs, given by PCI bus id, are linked.
+// Topology describes how two GPUs, given by PCI bus id, are linked.
 type Topology interface {
 	Link(busA, busB string) (kind string, err error)
 }
 
-// Discover asks how GPUs are linked, enables access between all that allow it
-// and proves each link with data, in both directions, and links that have no device in common
-// side by side. The topology, which one goroutine asks meanwhile, may be nil;
-// the kinds of links are then unknown. When the context ends, so does the search, before
-// the next link.
+// Discover queries how GPUs are linked, enables peer access where the driver allows it, and probes each link with
+// data in both directions. Links without a common device are probed concurrently. The topology, which is queried
+// by a separate goroutine, may be nil; the kinds of links are then unknown. If the context ends, the search ends
+// before the next link.
 func Discover(ctx context.Context, devices []*streams.Device, topology Topology) (*Links, error) {
 	if slices.Contains(devices, nil) {
 		return nil, errNoDevice
@@ -79,7 +79,7 @@ func Discover(ctx context.Context, devices []*streams.Device, topology Topology)
 	return l, nil
 }
 
-// prove proves the links between all devices.
+// prove probes the links between all devices.
 func (l *Links) prove(ctx context.Context, devices []*streams.Device) error {
 	for _, round := range rounds(len(devices)) {
 		errs := make([]error, len(round))
@@ -97,7 +97,7 @@ func (l *Links) prove(ctx context.Context, devices []*streams.Device) error {
 	return nil
 }
 
-// eachOnce returns the devices without those that come again.
+// eachOnce returns the devices without duplicates.
 func eachOnce(devices []*streams.Device) (once []*streams.Device) {
 	for _, d := range devices {
 		if !slices.Contains(once, d) {
@@ -107,7 +107,7 @@ func eachOnce(devices []*streams.Device) (once []*streams.Device) {
 	return once
 }
 
-// provePair proves the links between two devices that have peer access.
+// provePair probes the links between two devices that have peer access.
 func (l *Links) provePair(ctx context.Context, a, b *streams.Device) error {
 	for _, ends := range [][2]*streams.Device{{a, b}, {b, a}} {
 		link := l.links[ends]
@@ -124,9 +124,9 @@ func (l *Links) provePair(ctx context.Context, a, b *streams.Device) error {
 	return nil
 }
 
-// rounds returns all pairs of n devices, each once, in rounds in which no device comes twice.
+// rounds returns all pairs of n devices, each once, in rounds in which each device is in at most one pair.
 func rounds(n int) (all [][][2]int) {
-	even := n + n%2 // with a device that is not there, whose partner has a round to rest
+	even := n + n%2 // for an odd n one device is a dummy, and its partner is idle
 	for r := range max(0, even-1) {
 		var round [][2]int
 		for i := range even / 2 {
@@ -153,12 +153,12 @@ func interrupted(ctx context.Context) error {
 	return nil
 }
 
-// shareMemory reports whether the link is a copy within the memory of the host.
+// shareMemory reports whether the link is a copy within host memory.
 func shareMemory(a, b *streams.Device) bool {
 	return a.HostMemory && a.Backend == b.Backend
 }
 
-// inspect asks for one link and enables it.
+// inspect queries one link and enables peer access.
 func inspect(from, to *streams.Device) (*Link, error) {
 	link := &Link{From: from, To: to}
 	ok, err := from.CanAccess(to)
@@ -166,7 +166,7 @@ func inspect(from, to *streams.Device) (*Link, error) {
 		return nil, err
 	}
 	if !ok {
-		link.Why = "the driver allows no peer access"
+		link.Why = "the driver does not allow peer access"
 		return link, nil
 	}
 	if err := from.EnablePeer(to); err != nil {
@@ -180,7 +180,7 @@ func inspect(from, to *streams.Device) (*Link, error) {
 	return link, nil
 }
 
-// Kind returns how two devices are linked, "" where that is not known.
+// Kind returns how two devices are linked, or "" if unknown.
 func Kind(a, b streams.Info, topology Topology) string {
 	if topology == nil || a.PCIBusID == "" || b.PCIBusID == "" {
 		return ""
@@ -192,9 +192,8 @@ func Kind(a, b streams.Info, topology Topology) string {
 	return kind
 }
 
-// prove sends data over the link and records whether it arrived. A link that
-// refuses the data is as unusable as one that changes it; one that kills a
-// device is an error.
+// prove sends data over the link and records whether it arrived unchanged. A link on which the copy fails is as
+// unusable as one that corrupts data. If a device becomes unusable, prove returns the error.
 func (l *Link) prove() error {
 	err := Probe(l.From, l.To)
 	if err == nil {
@@ -208,8 +207,8 @@ func (l *Link) prove() error {
 	return nil
 }
 
-// Between returns the link from one device to another, nil from a device to
-// itself, where it was not looked at, and where there are no devices or no links.
+// Between returns the link from one device to another. It returns nil from a device to itself, for a link that was
+// not probed, and if a device or l is nil.
 func (l *Links) Between(from, to *streams.Device) *Link {
 	if l == nil || from == nil || to == nil {
 		return nil
@@ -221,11 +220,10 @@ func (l *Links) Between(from, to *streams.Device) *Link {
 	return l.links[[2]*streams.Device{from, to}]
 }
 
-// Choose returns the path for messages like the message from one device to another,
-// and why. Auto takes the path that is fastest for them by the measured Model, a
-// peer copy where nothing was measured, and goes through the host where the link is
-// not usable; between subdomains of one device all is Direct. It is an error to want
-// a path that needs access over a link that is not usable.
+// Choose returns the path for messages of the given shape from one device to another, and the reason. Auto selects
+// the fastest path by the measured Model, or a peer copy if nothing was measured, and the path through the host if
+// the link is not usable. Between subdomains of one device the path is always Direct. Choose returns an error if
+// the wanted path needs access over a link that is not usable.
 func (l *Links) Choose(want Path, from, to *streams.Device, shape MessageShape) (path Path, why string, err error) {
 	if from == nil || to == nil {
 		return "", "", errNoDevice
@@ -235,16 +233,16 @@ func (l *Links) Choose(want Path, from, to *streams.Device, shape MessageShape) 
 	}
 	link := l.Between(from, to)
 	if link == nil {
-		return "", "", fmt.Errorf("p2p: the link from device %v to %v was not looked at", from, to)
+		return "", "", fmt.Errorf("p2p: the link from device %v to %v was not probed", from, to)
 	}
 	switch known := slices.Contains(Paths(), want); {
 	case !known && want != Auto:
-		return "", "", fmt.Errorf("p2p: %q is no path: %s", want, Choices(LinksFirst()))
+		return "", "", fmt.Errorf("p2p: path: must be %s, got %q", Choices(Paths()), want)
 	case want.Traits().Access && !link.Usable:
 		return "", "", fmt.Errorf("p2p: no %s path from device %v to %v: %s; use path staged or auto", want, from, to,
 			link.Why)
 	case known:
-		return want, "asked for", nil
+		return want, "requested", nil
 	case !link.Usable:
 		return Staged, link.Why, nil
 	}
@@ -252,20 +250,20 @@ func (l *Links) Choose(want Path, from, to *streams.Device, shape MessageShape) 
 	return path, why, nil
 }
 
-// fastest returns the path that takes least time over a usable link.
+// fastest returns the fastest path over a usable link, and the reason.
 func (l *Links) fastest(link *Link, shape MessageShape) (path Path, why string) {
 	type timed struct {
 		path Path
 		time time.Duration
 	}
 	var all []timed
-	for _, p := range LinksFirst() {
+	for _, p := range Paths() {
 		if t, ok := l.Model.Time(link.From, link.To, p, shape); ok {
 			all = append(all, timed{p, t})
 		}
 	}
 	if len(all) == 0 {
-		return Peer, "the link is proven"
+		return Peer, "the link is usable"
 	}
 	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(a.time, b.time) })
 	why = fmt.Sprintf("%s: %s for %s", all[0].path, Microseconds(all[0].time), streams.Size(shape.Bytes))
@@ -279,7 +277,7 @@ func (l *Links) fastest(link *Link, shape MessageShape) (path Path, why string) 
 	return all[0].path, why
 }
 
-// Microseconds writes a time in them, as "6.1 us" or "1204 us".
+// Microseconds formats a time in microseconds, such as "6.1 us" or "1204 us".
 func Microseconds(t time.Duration) string {
 	us := float64(t) / float64(time.Microsecond)
 	if us < 100 {

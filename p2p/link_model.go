@@ -9,20 +9,18 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Sample is the time that one message took, from its first call on the host to
-// its arrival.
+// Sample is the time of one message, from its first call on the host to its arrival.
 type Sample struct {
-	Bytes int64         `json:"bytes"`
-	Time  time.Duration `json:"nanoseconds"`
+	Bytes int64         `json:"bytes"`       // size of the message
+	Time  time.Duration `json:"nanoseconds"` // at least 1 ns
 }
 
-// Curve is the time of messages by their size: samples of growing size, whose
-// times never fall. Between two of them the time is a latency and a bandwidth.
+// Curve is the time of messages as a function of their size: samples in ascending order of size, with
+// non-decreasing times. Between two samples the time is linear, with a latency and a bandwidth.
 type Curve []Sample
 
-// NewCurve makes a curve of samples in any order. A message that seemed slower than
-// a larger one was disturbed, and counts as fast as that; of several of one size the
-// fastest counts.
+// NewCurve returns a curve of samples in any order. A message that took longer than a larger one was disturbed,
+// and gets the time of the larger one. Of several samples of one size, the fastest counts.
 func NewCurve(samples ...Sample) Curve {
 	c := slices.Clone(Curve(samples))
 	slices.SortFunc(c, func(a, b Sample) int {
@@ -36,9 +34,9 @@ func NewCurve(samples ...Sample) Curve {
 	return c
 }
 
-// Time returns the time of a message: a straight line between the samples next to
-// it. A message smaller than all samples takes as long as the smallest; beyond the
-// largest, the last line goes on, up to 2^53 ns. A curve without samples gives 0.
+// Time returns the time of a message by linear interpolation. A message smaller than all samples takes as long as
+// the smallest. Beyond the largest sample the last line is extrapolated, up to 2^53 ns. A curve without samples
+// gives 0.
 func (c Curve) Time(bytes int64) time.Duration {
 	if len(c) == 0 {
 		return 0
@@ -55,10 +53,10 @@ func (c Curve) Time(bytes int64) time.Duration {
 	return low.Time + time.Duration(min(slope*float64(bytes-low.Bytes), float64(max(0, maxTime-low.Time))))
 }
 
-// maxTime is so long that no message takes it, and so short that times can be added.
+// maxTime exceeds the time of any message, and is small enough that times can be added.
 const maxTime = 1 << 53
 
-// valid reports whether the samples are those of a curve.
+// valid reports whether the samples form a curve.
 func (c Curve) valid() bool {
 	for i, s := range c {
 		if s.Bytes < 1 || s.Time < 1 || s.Time > maxTime || i > 0 && (s.Bytes <= c[i-1].Bytes || s.Time < c[i-1].Time) {
@@ -68,20 +66,20 @@ func (c Curve) valid() bool {
 	return len(c) > 0
 }
 
-// MessageShape is what is known of a message before its path is chosen.
+// MessageShape holds what is known about a message before its path is chosen.
 type MessageShape struct {
-	Bytes  int64
-	Packed bool // it is gathered from rows and scattered again, unless its path stores
+	Bytes  int64 // size
+	Packed bool  // gathered from rows and scattered again, unless the path stores directly; default false
 }
 
-// LinkModel is the measured time of messages between some devices. CPU devices are all alike and share their
+// LinkModel holds measured times of messages between some devices. All CPU devices are equal and share their
 // measurements.
 type LinkModel struct {
 	machine Machine
 	curves  map[trip]Curve
 }
 
-// trip is what the time of a message depends on, besides its size. Devices have their names in a Machine.
+// trip is what the time of a message depends on, apart from its size. Devices have their names in a Machine.
 type trip struct {
 	From   string `json:"from"`
 	To     string `json:"to"`
@@ -89,20 +87,18 @@ type trip struct {
 	Packed bool   `json:"packed"`
 }
 
-// NewLinkModel returns a link model of the devices without any measurement. The driver's
-// version may be empty.
+// NewLinkModel returns a link model without measurements. driver is the version of the driver, and may be empty.
 func NewLinkModel(devices []*streams.Device, driver string) *LinkModel {
 	return &LinkModel{machine: newMachine(devices, driver), curves: map[trip]Curve{}}
 }
 
-// Set keeps the curve of messages from one device to another, or to itself.
+// Set stores the curve of messages from one device to another, or to itself.
 func (l *LinkModel) Set(from, to *streams.Device, path Path, packed bool, c Curve) {
 	l.curves[tripOf(from, to, path, packed)] = c
 }
 
-// Time returns how long a message takes from one device to another, or to itself,
-// from its first call on the host to its arrival. ok is false where that was not
-// measured.
+// Time returns the time of a message from one device to another, or to itself, from its first call on the host to
+// its arrival. ok is false if it was not measured.
 func (l *LinkModel) Time(from, to *streams.Device, path Path, shape MessageShape) (t time.Duration, ok bool) {
 	if l == nil {
 		return 0, false
@@ -111,18 +107,18 @@ func (l *LinkModel) Time(from, to *streams.Device, path Path, shape MessageShape
 	return c.Time(shape.Bytes), ok
 }
 
-// A path that stores knows no packed messages: one kernel moves any of them.
+// On a path that stores directly, packed messages are like others: a single kernel moves both.
 func tripOf(from, to *streams.Device, path Path, packed bool) trip {
 	return trip{nameOf(from.Info), nameOf(to.Info), path, packed && !path.Traits().Stored}
 }
 
-// Machine says which devices and driver a link model holds for.
+// Machine identifies the devices and the driver of a link model.
 type Machine struct {
-	Driver  string   `json:"driver"`
-	Devices []string `json:"devices"` // names with bus ids, sorted, each once
+	Driver  string   `json:"driver"`  // version
+	Devices []string `json:"devices"` // names with bus ids, sorted, without duplicates
 }
 
-// newMachine describes devices with their driver's version.
+// newMachine describes devices and the version of their driver.
 func newMachine(devices []*streams.Device, driver string) Machine {
 	names := map[string]bool{}
 	for _, d := range devices {
@@ -131,7 +127,7 @@ func newMachine(devices []*streams.Device, driver string) Machine {
 	return Machine{driver, slices.Sorted(maps.Keys(names))}
 }
 
-// nameOf names a device so that devices of one name are alike.
+// nameOf returns a name that is the same for equal devices.
 func nameOf(d streams.Info) string {
 	if d.HostMemory {
 		return string(d.Backend) + " " + d.Name

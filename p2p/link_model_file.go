@@ -10,16 +10,16 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// linkModelVersion changes when what is measured, or how, does.
+// linkModelVersion changes when the measurement changes.
 const linkModelVersion = 2
 
-// keptCurve is a curve of a link model in the cache.
+// keptCurve is a curve in the file of a link model.
 type keptCurve struct {
 	trip
 	Samples Curve `json:"samples"`
 }
 
-// store returns where the link model of the machine is kept.
+// store returns the cache entry of the link model of the machine.
 func (l *LinkModel) store(folder string) cache.Store[[]keptCurve] {
 	key := struct {
 		Version int
@@ -28,10 +28,9 @@ func (l *LinkModel) store(folder string) cache.Store[[]keptCurve] {
 	return cache.Remember(cache.At(folder), "links", key, validCurves)
 }
 
-// LoadLinkModel reads the link model of the devices that Save kept in the folder of the
-// cache; where it is empty, in the one that the variable HALOX_CACHE names, else the
-// user's. It is an error if there is none, or if the file is damaged, for other devices, or
-// may be the work of another user.
+// LoadLinkModel reads the link model of the devices that Save stored in the cache folder. If folder is "", it is
+// the one in the variable HALOX_CACHE, or else the user's cache folder. LoadLinkModel returns an error if there is
+// no file, or if it is damaged, for other devices, or may have been written by another user.
 func LoadLinkModel(folder string, devices []*streams.Device, driver string) (*LinkModel, error) {
 	if slices.Contains(devices, nil) {
 		return nil, errNoDevice
@@ -51,18 +50,17 @@ func validCurves(curves []keptCurve) bool {
 	})
 }
 
-// take adds curves that were kept.
+// take adds stored curves.
 func (l *LinkModel) take(curves []keptCurve) {
 	for _, c := range curves {
 		l.curves[c.trip] = c.Samples
 	}
 }
 
-// Save keeps the link model in the folder, as LoadLinkModel finds it; it makes the folder
-// where that is missing.
+// Save stores the link model in the folder for LoadLinkModel, and creates the folder if needed.
 func (l *LinkModel) Save(folder string) error { return l.store(folder).Put(l.kept()) }
 
-// kept returns the curves in order, as they are kept.
+// kept returns the curves in the order of the file.
 func (l *LinkModel) kept() (all []keptCurve) {
 	byText := func(a, b trip) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
 	for _, t := range slices.SortedFunc(maps.Keys(l.curves), byText) {

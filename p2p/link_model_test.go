@@ -20,26 +20,26 @@ func TestCurve(t *testing.T) {
 		bytes int64
 		want  time.Duration
 	}{
-		{"smaller than all", 1, 6 * us},
+		{"below the smallest", 1, 6 * us},
 		{"a sample", 2048, 7 * us},
-		{"between two", 3072, 7*us + us/2},
-		{"one that seemed slower than a larger", 4096, 8 * us},
-		{"beyond all", 32768, 35 * us},
+		{"between two samples", 3072, 7*us + us/2},
+		{"slower than a larger one", 4096, 8 * us},
+		{"above the largest", 32768, 35 * us},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := c.Time(tc.bytes); got != tc.want {
-				t.Errorf("%d bytes take %v, want %v", tc.bytes, got, tc.want)
+				t.Errorf("%d bytes: got %v, want %v", tc.bytes, got, tc.want)
 			}
 		})
 	}
 	if steep := NewCurve(Sample{1, us}, Sample{2, time.Hour}); steep.Time(1<<62) != maxTime {
-		t.Errorf("the largest message takes %v", steep.Time(1<<62))
+		t.Errorf("the largest message: got %v", steep.Time(1<<62))
 	}
 	if twice := NewCurve(Sample{8, 2 * us}, Sample{8, us}); twice.Time(9) != us {
-		t.Errorf("measured twice, it takes %v", twice.Time(9))
+		t.Errorf("two samples of one size: got %v", twice.Time(9))
 	}
 	if Curve(nil).Time(9) != 0 || NewCurve(Sample{8, us}).Time(1<<40) != us {
-		t.Error("curves of no sample and of one")
+		t.Error("curves without samples and with one sample: wrong times")
 	}
 }
 
@@ -73,12 +73,12 @@ func TestChooseTakesTheFastest(t *testing.T) {
 		path  Path
 		why   string
 	}{
-		{"in one piece", Auto, false, MessageShape{8192, false}, Peer, "peer: 5.0 us for 8 KiB; direct 7.1 us, staged 16.3 us"},
+		{"contiguous", Auto, false, MessageShape{8192, false}, Peer, "peer: 5.0 us for 8 KiB; direct 7.1 us, staged 16.3 us"},
 		{"packed and small", Auto, false, MessageShape{1024, true}, Direct, "direct: 7.0 us for 1 KiB; peer 13.0 us"},
 		{"packed and large", Auto, false, MessageShape{1<<20 + 1<<19, true}, Direct, ""},
 		{"packed and huge", Auto, false, MessageShape{1 << 24, true}, Peer, "peer: 111 us for 16 MiB; direct 138 us"},
-		{"forced", Staged, false, MessageShape{8192, true}, Staged, "asked for"},
-		{"not measured", Auto, true, MessageShape{8192, true}, Peer, "the link is proven"},
+		{"forced", Staged, false, MessageShape{8192, true}, Staged, "requested"},
+		{"not measured", Auto, true, MessageShape{8192, true}, Peer, "the link is usable"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			from, to := d[0], d[1]
@@ -93,11 +93,11 @@ func TestChooseTakesTheFastest(t *testing.T) {
 	}
 }
 
-func TestLinkModelIsKept(t *testing.T) {
+func TestLinkModelRoundTrip(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "new")
 	d, r := gpus()
 	if _, err := LoadLinkModel(folder, d, "580.1"); err == nil {
-		t.Error("a link model from nowhere")
+		t.Error("an empty cache: got no error")
 	}
 	test.Check(t, r.Save(folder))
 	got := test.Must(LoadLinkModel(folder, d, "580.1"))(t)
@@ -111,17 +111,17 @@ func TestLinkModelIsKept(t *testing.T) {
 		}
 	}
 	if _, err := LoadLinkModel(folder, d, "590"); err == nil {
-		t.Error("a link model of another driver")
+		t.Error("another driver: got no error")
 	}
 	if _, err := LoadLinkModel(folder, d[:1], "580.1"); err == nil {
-		t.Error("a link model of other devices")
+		t.Error("other devices: got no error")
 	}
 	if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) != 1 {
-		t.Errorf("files %v", left)
+		t.Errorf("got files %v", left)
 	}
 }
 
-func TestDamagedLinkModelIsNotUsed(t *testing.T) {
+func TestDamagedLinkModel(t *testing.T) {
 	d, r := gpus()
 	for name, spoil := range map[string]func(string) string{
 		"cut off":             func(s string) string { return s[:len(s)/2] },
@@ -140,24 +140,24 @@ func TestDamagedLinkModelIsNotUsed(t *testing.T) {
 			text := test.Must(os.ReadFile(file))(t)
 			spoilt := spoil(string(text))
 			if spoilt == string(text) {
-				t.Fatal("nothing was spoilt")
+				t.Fatal("the file must change")
 			}
 			test.Check(t, os.WriteFile(file, []byte(spoilt), 0o644))
 			if _, err := LoadLinkModel(folder, d, "580.1"); err == nil {
-				t.Error("they were read")
+				t.Error("LoadLinkModel: got no error")
 			}
 		})
 	}
 }
 
-func TestHostDevicesShareALinkModel(t *testing.T) {
+func TestCPUDevicesShareALinkModel(t *testing.T) {
 	d := hostDevices(t, 3)
 	r := NewLinkModel(d, "")
 	r.Set(d[0], d[1], Peer, false, NewCurve(Sample{8, us}))
 	if took, ok := r.Time(d[2], d[0], Peer, MessageShape{Bytes: 8}); !ok || took != us {
-		t.Errorf("%v, %v", took, ok)
+		t.Errorf("got %v, %v", took, ok)
 	}
 	if _, ok := (*LinkModel)(nil).Time(d[0], d[1], Peer, MessageShape{}); ok {
-		t.Error("no link model knows a time")
+		t.Error("a nil link model: must not have times")
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// What is nil is an error that says so.
-func TestWhatIsNilIsRefused(t *testing.T) {
+// Nil arguments are errors.
+func TestNilIsAnError(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	d := set.Devices
 	nobody := []*streams.Device{d[0], nil}
@@ -26,9 +26,9 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 		"a model of no device":    {"device is nil", of(p2p.LoadLinkModel(t.TempDir(), nobody, ""))},
 		"a path from no device":   {"device is nil", choose(set.Links.Choose(p2p.Auto, nil, d[0], p2p.MessageShape{}))},
 		"a path to no device":     {"device is nil", choose(set.Links.Choose(p2p.Auto, d[0], nil, p2p.MessageShape{}))},
-		"a path over no links":    {"was not looked at", choose(none.Choose(p2p.Auto, d[0], d[1], p2p.MessageShape{}))},
+		"a path over no links":    {"was not probed", choose(none.Choose(p2p.Auto, d[0], d[1], p2p.MessageShape{}))},
 		"a probe of no device":    {"device is nil", p2p.Probe(nil, d[0])},
-		"a route between nothing": {"a route to no memory from no memory", of(p2p.NewRoute(p2p.Staged, span, span))},
+		"a route between nothing": {"spans must be valid and of equal length, got no memory and no memory", of(p2p.NewRoute(p2p.Staged, span, span))},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.says) {
 			t.Errorf("%s: got %v, want an error with %q", name, c.err, c.says)

@@ -9,25 +9,24 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// NVML is the topology as NVIDIA's management library knows it.
+// NVML is the topology given by NVIDIA's management library.
 type NVML struct{ lib nvml.Interface }
 
-// OpenNVML loads the library and starts it. Where that fails no other NVML call
-// may be made, and none is.
+// OpenNVML loads the library and initializes it. After an error no other NVML function may be called.
 func OpenNVML() (*NVML, error) {
 	n := &NVML{nvml.New()}
 	if r := n.lib.Init(); r != nvml.SUCCESS {
-		return nil, fmt.Errorf("p2p: NVML does not start: %v", r)
+		return nil, fmt.Errorf("p2p: initialize NVML: %v", r)
 	}
 	return n, nil
 }
 
-// Close ends the library.
+// Close shuts the library down.
 func (n *NVML) Close() error { return failed("shut down", n.lib.Shutdown()) }
 
-// Link returns how two GPUs are linked, in the words of nvidia-smi topo: NV and
-// the number of NVLinks, else the farthest thing on the way: PIX one PCIe
-// switch, PXB several, PHB a host bridge, NODE a NUMA node, SYS between nodes.
+// Link returns how two GPUs are linked, as printed by nvidia-smi topo: NV and the number of NVLinks, or else the
+// most distant component in between: PIX one PCIe switch, PXB several, PHB a host bridge, NODE a NUMA node, SYS
+// between nodes.
 func (n *NVML) Link(busA, busB string) (string, error) {
 	a, r := n.lib.DeviceGetHandleByPciBusId(busA)
 	if err := failed("find "+busA, r); err != nil {
@@ -44,7 +43,7 @@ func (n *NVML) Link(busA, busB string) (string, error) {
 		}
 	}
 	level, r := n.lib.DeviceGetTopologyCommonAncestor(a, b)
-	if err := failed("ask for the topology", r); err != nil {
+	if err := failed("query the topology", r); err != nil {
 		return "", err
 	}
 	name, ok := map[nvml.GpuTopologyLevel]string{
@@ -57,8 +56,8 @@ func (n *NVML) Link(busA, busB string) (string, error) {
 	return name, nil
 }
 
-// countNVLinks counts the active links of a that end at b; where none ends at
-// a GPU they end at a switch, and all of them lead to b.
+// countNVLinks counts the active NVLinks of a that end at b. If none ends at a GPU they end at a switch, and all
+// of them lead to b.
 func countNVLinks(a, b nvml.Device) int {
 	peer, r := b.GetPciInfo()
 	if r != nvml.SUCCESS {
@@ -81,8 +80,7 @@ func countNVLinks(a, b nvml.Device) int {
 	return active
 }
 
-// MaxClocks returns the highest clocks that a GPU's cores and its memory run at, in
-// MHz.
+// MaxClocks returns the maximum clocks of the cores and the memory of a GPU in MHz.
 func (n *NVML) MaxClocks(bus string) (cores, memory int, err error) {
 	d, r := n.lib.DeviceGetHandleByPciBusId(bus)
 	if err := failed("find "+bus, r); err != nil {
@@ -101,7 +99,7 @@ func failed(doing string, r nvml.Return) error {
 	return fmt.Errorf("p2p: NVML cannot %s: %w", doing, errors.New(nvml.ErrorString(r)))
 }
 
-// DriverVersion returns the version of the driver, "" if it is not known.
+// DriverVersion returns the version of the driver, or "" if unknown.
 func (n *NVML) DriverVersion() string {
 	v, r := n.lib.SystemGetDriverVersion()
 	if r != nvml.SUCCESS {

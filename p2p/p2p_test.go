@@ -19,13 +19,13 @@ func hostDevices(t testing.TB, n int) []*streams.Device {
 	return devices
 }
 
-func TestHostLinksAreUsable(t *testing.T) {
+func TestCPULinksAreUsable(t *testing.T) {
 	d := hostDevices(t, 3)
 	links := test.Must(Discover(t.Context(), d, nil))(t)
 	for i := range 9 {
 		a, b := d[i/3], d[i%3]
 		if link := links.Between(a, b); (link == nil) != (a == b) || link != nil && (!link.Access || !link.Usable || link.Kind != "memory") {
-			t.Errorf("link %v to %v: %+v", a, b, link)
+			t.Errorf("link %v to %v: got %+v", a, b, link)
 		}
 	}
 }
@@ -33,7 +33,7 @@ func TestHostLinksAreUsable(t *testing.T) {
 func TestChoose(t *testing.T) {
 	d := []*streams.Device{{Info: streams.Info{Backend: streams.CUDA}}, {Info: streams.Info{Backend: streams.CUDA, ID: 1}}}
 	stranger := hostDevices(t, 1)[0]
-	good, bad := &Link{Usable: true}, &Link{Why: "it lies"}
+	good, bad := &Link{Usable: true}, &Link{Why: "it corrupts data"}
 	links := &Links{links: map[[2]*streams.Device]*Link{{d[0], d[1]}: good, {d[1], d[0]}: bad}}
 	for _, c := range []struct {
 		name     string
@@ -42,13 +42,13 @@ func TestChoose(t *testing.T) {
 		path     Path
 		says     string
 	}{
-		{"auto over a good link", Auto, d[0], d[1], Peer, "proven"},
-		{"auto over a bad link", Auto, d[1], d[0], Staged, "it lies"},
-		{"peer over a good link", Peer, d[0], d[1], Peer, "asked for"},
-		{"peer over a bad link", Peer, d[1], d[0], "", "it lies; use path staged"},
-		{"staged over a good link", Staged, d[0], d[1], Staged, "asked for"},
+		{"auto over a good link", Auto, d[0], d[1], Peer, "usable"},
+		{"auto over a bad link", Auto, d[1], d[0], Staged, "it corrupts data"},
+		{"peer over a good link", Peer, d[0], d[1], Peer, "requested"},
+		{"peer over a bad link", Peer, d[1], d[0], "", "it corrupts data; use path staged"},
+		{"staged over a good link", Staged, d[0], d[1], Staged, "requested"},
 		{"to itself", Staged, d[0], d[0], Direct, "same device"},
-		{"to a stranger", Auto, d[0], stranger, "", "not looked at"},
+		{"to an unknown device", Auto, d[0], stranger, "", "not probed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path, why, err := links.Choose(c.want, c.from, c.to, MessageShape{Bytes: 8})
@@ -71,12 +71,13 @@ func TestRoutesMoveTheirBytes(t *testing.T) {
 		dst, src streams.Span
 	}{{Auto, m.All(), m.All()}, {Peer, m.Span(0, 4), m.All()}, {Peer, m.Span(0, 0), m.Span(0, 0)}} {
 		if _, err := NewRoute(bad.path, bad.dst, bad.src); err == nil {
-			t.Errorf("route %+v was made", bad)
+			t.Errorf("route %+v: got no error", bad)
 		}
 	}
 }
 
-// moveBytes sends bytes from the first device to the second by routes of each path, with offsets. It calls moved after each.
+// moveBytes sends bytes from the first device to the second by routes of each path, with offsets. It calls moved
+// after each.
 func moveBytes(t *testing.T, d []*streams.Device, moved func(path Path)) {
 	t.Helper()
 	const n, at, limit = 999, 8, 2 * time.Minute
@@ -99,7 +100,7 @@ func moveBytes(t *testing.T, d []*streams.Device, moved func(path Path)) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(out.Bytes(), append(make([]byte, 2*at), in.Bytes()[at:]...)) {
-			t.Errorf("path %s: the bytes did not arrive, or arrived beside", path)
+			t.Errorf("path %s: the bytes must arrive at their offset, and nowhere else", path)
 		}
 		if moved != nil {
 			moved(path)
@@ -121,7 +122,7 @@ func TestCompareNamesTheLink(t *testing.T) {
 	}
 }
 
-// Without a driver NVML does not start, and after that nothing is asked of it.
+// Without a driver NVML cannot be initialized, and must not be called afterwards.
 func TestNVML(t *testing.T) {
 	n, err := OpenNVML()
 	if err != nil {
@@ -129,11 +130,11 @@ func TestNVML(t *testing.T) {
 	}
 	defer n.Close()
 	if _, err := n.Link("ffff:ff:ff.0", "ffff:ff:fe.0"); err == nil {
-		t.Error("two GPUs that are not there are linked")
+		t.Error("Link of missing GPUs: got no error")
 	}
 }
 
-// Every pair has its turn, once, and no device two at a time.
+// Every pair occurs exactly once, and each device at most once per round.
 func TestRounds(t *testing.T) {
 	for n := range 10 {
 		seen := map[[2]int]int{}
@@ -142,18 +143,18 @@ func TestRounds(t *testing.T) {
 			busy := map[int]bool{}
 			for _, pair := range round {
 				if pair[0] >= pair[1] || pair[1] >= n || busy[pair[0]] || busy[pair[1]] {
-					t.Errorf("%d devices: round %v", n, round)
+					t.Errorf("%d devices: got round %v", n, round)
 				}
 				busy[pair[0]], busy[pair[1]] = true, true
 				seen[pair]++
 			}
 		}
 		if len(seen) != n*(n-1)/2 || n > 1 && len(all) != n+n%2-1 {
-			t.Errorf("%d devices: %v", n, all)
+			t.Errorf("%d devices: got %v", n, all)
 		}
 		for pair, times := range seen {
 			if times != 1 {
-				t.Errorf("%d devices: %v comes %d times", n, pair, times)
+				t.Errorf("%d devices: %v occurs %d times", n, pair, times)
 			}
 		}
 	}

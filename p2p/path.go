@@ -3,43 +3,43 @@ package p2p
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/halox/halox/streams"
 )
 
-// Path is how a message travels between two devices.
+// Path is the way a message is transferred between two devices.
 type Path string
 
-// The paths. Auto stands for the best that the link of a message can do.
+// The paths. Auto selects the best path that the link of a message supports.
 const (
 	Auto   Path = "auto"
 	Peer   Path = "peer"   // asynchronous peer copy
 	Direct Path = "direct" // a kernel of the sender stores into the receiver's memory
 	Staged Path = "staged" // through pinned host memory
-	MPI    Path = "mpi"    // to another process, see package p2p/mpi; it is not chosen by name
+	MPI    Path = "mpi"    // to another process, see package p2p/mpi; cannot be chosen by name
 )
 
-// Traits is what a path is. Who has to tell paths apart asks for a trait, and names a path only
-// where one was chosen, as a default or for a scheme. The zero value is that of a path between any
-// two devices, whose messages are packed, moved by a Route and unpacked.
+// Traits describes a path. Code that distinguishes paths checks a trait, and names a path only as a default or for
+// a scheme. The zero value describes a path between any two devices, whose messages are packed, moved by a Route
+// and unpacked.
 type Traits struct {
-	Access bool // the devices reach each other's memory: the link between them is usable
-	Stored bool // a kernel of the sender stores where messages arrive: they need no Route, and mostly no buffers
-	Pinned int  // buffers of pinned host memory, of the sender, that a message goes through one after the other
-	Tried  bool // a search for the fastest scheme tries it, where all links are usable
+	Access bool // the devices access each other's memory, so the link between them must be usable
+	Stored bool // a kernel of the sender stores directly into the destination: no Route, and mostly no buffers
+	Pinned int  // number of buffers of pinned host memory, of the sender, that a message passes through
+	Tried  bool // tried by a search for the fastest scheme, if all links are usable
 
-	// Rate is about how many bytes per second leave a device. It decides whether a scheme overlaps an exchange.
+	// Rate is the approximate rate at which a device sends, in bytes per second. It determines whether a scheme
+	// overlaps an exchange.
 	Rate float64
 }
 
-// paths are those but Auto, in the order in which they are shown. A new one has its line here, and
-// its copies in layouts; the tests of p2p add some.
+// paths are all paths except Auto, in display order. Of equally fast paths, Auto selects the first. A new path has
+// one entry here, and its copies in layouts; the tests of p2p add some.
 var paths = []knownPath{
-	{Staged, Traits{Pinned: 1, Rate: 25e9}},
 	{Peer, Traits{Access: true, Tried: true, Rate: 300e9}},
 	{Direct, Traits{Access: true, Stored: true, Tried: true, Rate: 300e9}},
+	{Staged, Traits{Pinned: 1, Rate: 25e9}},
 }
 
 type knownPath struct {
@@ -47,7 +47,7 @@ type knownPath struct {
 	Traits
 }
 
-// Traits returns those of the path; of Auto and of what is no path, none.
+// Traits returns the traits of the path; zero for Auto and unknown paths.
 func (p Path) Traits() Traits {
 	for _, known := range paths {
 		if known.name == p {
@@ -57,11 +57,11 @@ func (p Path) Traits() Traits {
 	return Traits{}
 }
 
-// mpiRate is that of messages to other processes.
+// mpiRate is the rate for messages to other processes.
 const mpiRate = 10e9
 
-// Rate returns about how many bytes per second leave a device over the path. It returns an error for Auto, for a path
-// that is not known, and for one whose line in paths has no rate.
+// Rate returns the approximate rate at which a device sends over the path, in bytes per second. It returns an
+// error for Auto, for an unknown path, and for one without a rate in paths.
 func (p Path) Rate() (float64, error) {
 	if p == MPI {
 		return mpiRate, nil
@@ -72,27 +72,11 @@ func (p Path) Rate() (float64, error) {
 	return 0, fmt.Errorf("p2p: path %q has no rate", p)
 }
 
-// Paths returns all paths but Auto, in the order in which they are shown.
+// Paths returns all paths except Auto, in display order.
 func Paths() (all []Path) {
 	for _, known := range paths {
 		all = append(all, known.name)
 	}
-	return all
-}
-
-// LinksFirst returns all paths but Auto, those over links before the others: of paths that take
-// equally long, Auto takes the first.
-func LinksFirst() []Path {
-	all := Paths()
-	slices.SortStableFunc(all, func(a, b Path) int {
-		switch {
-		case a.Traits().Access == b.Traits().Access:
-			return 0
-		case a.Traits().Access:
-			return -1
-		}
-		return 1
-	})
 	return all
 }
 
@@ -106,31 +90,30 @@ func Choices(paths []Path) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// Route moves one block of bytes from one device to another along one path,
-// any number of times. Push is queued on a stream of the sender and Pull, once
-// Push is done, on a stream of the receiver; who uses a route sees to that
-// order, and to the next Push not overtaking the last Pull.
+// Route moves one block of bytes from one device to another along one path, repeatedly. Push is queued on a stream
+// of the sender and Pull, once Push is done, on a stream of the receiver. The caller ensures that order, and that
+// the next Push does not overtake the last Pull.
 type Route struct {
 	dst, src   streams.Span
 	push, pull []leg
-	hosts      streams.Resources // pinned memory, where blocks are on their way
+	hosts      streams.Resources // pinned memory of staged blocks
 }
 
 // leg is one copy of a route.
 type leg struct{ dst, src streams.Span }
 
-// layouts lay the legs of a route, by path. Paths that kernels store along have none.
+// layouts create the legs of a route, by path. Paths that store directly have none.
 var layouts = map[Path]func(r *Route) error{Peer: (*Route).straight, Staged: (*Route).throughHost}
 
-// NewRoute makes a route between spans of equal length.
+// NewRoute creates a route between spans of equal length. It returns an error if the path has no routes.
 func NewRoute(path Path, dst, src streams.Span) (*Route, error) {
 	r := &Route{dst: dst, src: src}
 	if dst.Memory == nil || src.Memory == nil || dst.Length != src.Length || dst.Length < 1 {
-		return nil, fmt.Errorf("p2p: a route to %v from %v", dst, src)
+		return nil, fmt.Errorf("p2p: route: spans must be valid and of equal length, got %v and %v", dst, src)
 	}
 	lay, ok := layouts[path]
 	if !ok {
-		return nil, fmt.Errorf("p2p: a route along %q; it must be along %s", path, routed())
+		return nil, fmt.Errorf("p2p: route: path must be %s, got %q", routed(), path)
 	}
 	if err := lay(r); err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -138,10 +121,10 @@ func NewRoute(path Path, dst, src streams.Span) (*Route, error) {
 	return r, nil
 }
 
-// routed names the paths that have routes.
+// routed returns the names of the paths that have routes.
 func routed() string {
 	var names []string
-	for _, p := range LinksFirst() {
+	for _, p := range Paths() {
 		if layouts[p] != nil {
 			names = append(names, string(p))
 		}
@@ -149,14 +132,13 @@ func routed() string {
 	return strings.Join(names, " or ")
 }
 
-// straight is one copy of the sender's, over the link.
+// straight is one copy by the sender, over the link.
 func (r *Route) straight() error {
 	r.push = []leg{{r.dst, r.src}}
 	return nil
 }
 
-// throughHost is a copy of the sender's to pinned host memory, and one of the receiver's from
-// there.
+// throughHost is a copy by the sender to pinned host memory, and one by the receiver from there.
 func (r *Route) throughHost() error {
 	host, err := r.host()
 	r.push, r.pull = []leg{{host, r.src}}, []leg{{r.dst, host}}
@@ -173,13 +155,13 @@ func (r *Route) host() (streams.Span, error) {
 	return m.All(), nil
 }
 
-// Copies returns how many the sender and the receiver queue.
+// Copies returns the number of copies that the sender and the receiver queue.
 func (r *Route) Copies() (push, pull int) { return len(r.push), len(r.pull) }
 
-// Push queues the sender's part.
+// Push queues the part of the sender.
 func (r *Route) Push(s *streams.Stream) error { return queue(s, r.push) }
 
-// Pull queues the receiver's part, which is empty for a peer copy.
+// Pull queues the part of the receiver, which is empty for a peer copy.
 func (r *Route) Pull(s *streams.Stream) error { return queue(s, r.pull) }
 
 func queue(s *streams.Stream, legs []leg) error {
@@ -191,5 +173,5 @@ func queue(s *streams.Stream, legs []leg) error {
 	return nil
 }
 
-// Close frees what the route holds. Closing twice is no error.
+// Close frees the memory of the route. Closing twice is allowed.
 func (r *Route) Close() error { return r.hosts.Close() }

@@ -17,7 +17,6 @@ import (
 	"github.com/halox/halox/internal/bench/exchange"
 	"github.com/halox/halox/internal/bench/links"
 	"github.com/halox/halox/internal/test"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
@@ -27,12 +26,11 @@ import (
 )
 
 const (
-	twice  p2p.Path = "twice"  // through pinned host memory, and some more of it
+	twice  p2p.Path = "twice"  // through pinned host memory twice
 	pushed p2p.Path = "pushed" // stored by kernels
 )
 
-// Two more paths, which no file of production knows: one with routes of its own, and one whose
-// kernels store by themselves.
+// Two test-only paths: one with its own routes, and one whose kernels store directly.
 func TestMorePaths(t *testing.T) {
 	t.Cleanup(p2p.Register(twice, p2p.Traits{Pinned: 2}, p2p.ThroughTwoHosts))
 	t.Cleanup(p2p.Register(pushed, p2p.Traits{Access: true, Stored: true, Tried: true}, nil))
@@ -40,7 +38,7 @@ func TestMorePaths(t *testing.T) {
 	session := test.Must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: 2}))(t)
 	t.Cleanup(func() { test.Check(t, session.Close()) })
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1), Connectivity: halo.Corners}
-	place := test.Must(session.Cut(t.Context(), halo.Cutting{Size: []int{9, 8, 13}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}}))(t)
+	place := test.Must(session.Cut(t.Context(), halo.Cutting{Size: []int{9, 8, 13}, Periodic: []bool{true, false, true}, Fields: []halo.Spec{spec}}))(t)
 	for _, path := range []p2p.Path{twice, pushed} {
 		t.Run("exchange by "+string(path), func(t *testing.T) {
 			c := halotest.Case{Placement: place, Links: session.Links, Compiler: session.Compiler, Path: path, Specs: []halo.Spec{spec}}
@@ -55,7 +53,7 @@ func TestMorePaths(t *testing.T) {
 	t.Run("benches", func(t *testing.T) { benched(t, session) })
 }
 
-// planned holds what a plan says of the paths against what it says of those that halox knows.
+// planned compares the plan of the test-only paths with that of built-in paths.
 func planned(t *testing.T, session *halo.Session, place *halo.Placement, spec halo.Spec) {
 	plan := func(path p2p.Path) *halo.Plan {
 		t.Helper()
@@ -72,16 +70,16 @@ func planned(t *testing.T, session *halo.Session, place *halo.Placement, spec ha
 	want := memory(p2p.Staged)
 	want.Pinned *= 2
 	if got := memory(twice); want.Pinned == 0 || got != want {
-		t.Errorf("twice takes %+v, not %+v", got, want)
+		t.Errorf("twice: got %+v, want %+v", got, want)
 	}
 	if got, want := memory(pushed), memory(p2p.Direct); got != want || len(plan(pushed).Messages) != len(plan(p2p.Direct).Messages) {
-		t.Errorf("pushed takes %+v, not %+v", got, want)
+		t.Errorf("pushed: got %+v, want %+v", got, want)
 	}
 	_, err := halo.NewPlan(place, session.Links, "tunnel", spec)
-	test.Says(t, err, `"tunnel" is no path: auto, peer, direct, pushed, staged or twice`)
+	test.Says(t, err, `path: must be auto, peer, direct, staged, twice or pushed, got "tunnel"`)
 }
 
-// measured finds times of both paths in a link model, also in the one that was kept.
+// measured finds times of both paths in a link model, also after a round trip through its file.
 func measured(t *testing.T, session *halo.Session) {
 	folder := t.TempDir()
 	for range 2 {
@@ -89,7 +87,7 @@ func measured(t *testing.T, session *halo.Session) {
 		for _, path := range []p2p.Path{twice, pushed} {
 			for _, packed := range []bool{false, true} {
 				if took, ok := model.Time(session.Devices[0], session.Devices[1], path, p2p.MessageShape{Bytes: 9, Packed: packed}); !ok || took <= 0 {
-					t.Errorf("path %s, packed %v: %v, %v", path, packed, took, ok)
+					t.Errorf("path %s, packed %v: got %v, %v", path, packed, took, ok)
 				}
 			}
 		}
@@ -114,7 +112,7 @@ func benched(t *testing.T, session *halo.Session) {
 	}
 }
 
-// sums adds up ghosts, the other way over the path, to what it adds up over path peer.
+// sums adds up ghosts over the path, in reverse direction, and compares with path peer.
 func sums(t *testing.T, session *halo.Session, place *halo.Placement, spec halo.Spec, path p2p.Path) {
 	values := func(path p2p.Path) []float64 {
 		t.Helper()
@@ -132,14 +130,14 @@ func sums(t *testing.T, session *halo.Session, place *halo.Placement, spec halo.
 		return test.Must(halo.ReadAll[float64](u))(t)
 	}
 	if !slices.Equal(values(path), values(p2p.Peer)) {
-		t.Error("other sums than over path peer")
+		t.Error("sums differ from those over path peer")
 	}
 }
 
-// solve makes steps over the path, and compares their bits with those of the baseline.
+// solve runs steps over the path, and compares bits with the baseline.
 func solve(t *testing.T, session *halo.Session, place *halo.Placement, spec halo.Spec, path p2p.Path) {
 	mean := test.Must(stencil.LaplaceOf(stencil.Kinds(3)[3], []float64{1, 1, 1}))(t)
-	point, _, err := sweep.Linear(mean, kernels.Float64)
+	point, _, err := sweep.Linear(mean, domain.Float64)
 	test.Check(t, err)
 	values := func(o scheme.Options) []float64 {
 		t.Helper()
@@ -159,7 +157,7 @@ func solve(t *testing.T, session *halo.Session, place *halo.Placement, spec halo
 	want := values(scheme.Options{Scheme: scheme.Baseline, Path: p2p.Staged})
 	for _, name := range []scheme.Scheme{scheme.TwoStream, scheme.Assisted, scheme.Graph} {
 		if !slices.Equal(values(scheme.Options{Scheme: name, Path: path}), want) {
-			t.Errorf("scheme %s: other values than of the baseline", name)
+			t.Errorf("scheme %s: values differ from those of the baseline", name)
 		}
 	}
 }
@@ -190,7 +188,7 @@ func transfer(t *testing.T, session *halo.Session, path p2p.Path) {
 			test.Check(t, errors.Join(move.Queue(at[1], at[0]), at[1].Sync(time.Minute), at[0].Sync(time.Minute)))
 			for i, got := range memory[1].Bytes() {
 				if want := memory[0].Bytes()[i]; i/8%3 == 0 && got != want || i/8%3 > 0 && got != 0 {
-					t.Fatalf("fragments of %d bytes, round %d: byte %d is %d of %d", bytes, round, i, got, want)
+					t.Fatalf("fragments of %d bytes, round %d: byte %d: got %d, want %d", bytes, round, i, got, want)
 				}
 			}
 		}

@@ -9,18 +9,20 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// CorruptsData is the part of a message by which a record of measurements tells a Fault from a path that is not there.
+// CorruptsData is the part of an error text that identifies a Fault, rather than a missing path, in a record of
+// measurements.
 const CorruptsData = "corrupts data: "
 
-// Fault is a link over which data did not arrive as sent.
+// Fault is a link that corrupted data.
 type Fault struct {
-	From, To *streams.Device
-	Offset   int64 // of the first wrong byte
-	Wrong    int64 // bytes
-	Of       int64 // bytes sent
+	From   *streams.Device // sender
+	To     *streams.Device // receiver
+	Offset int64           // of the first wrong byte
+	Wrong  int64           // number of wrong bytes
+	Of     int64           // number of bytes sent
 }
 
-// Error names the link.
+// Error names the link and the wrong bytes.
 func (f *Fault) Error() string {
 	return fmt.Sprintf(
 		"the link from device %v to %v %sof %d bytes sent, %d arrived wrong, the first at %d",
@@ -32,9 +34,8 @@ const (
 	probeLimit = 20 * time.Second
 )
 
-// Probe sends 1 MiB from one device to another by a peer copy and compares
-// what arrived. The receiving memory holds zeros before. The error names the
-// link, and is a *Fault if the data is wrong.
+// Probe sends 1 MiB from one device to another by a peer copy and compares the received data. The receiving memory
+// is zeroed before. The error names the link, and is a *Fault if data was corrupted.
 func Probe(from, to *streams.Device) error {
 	var open streams.Resources
 	defer open.Close()
@@ -53,10 +54,10 @@ func Probe(from, to *streams.Device) error {
 	return Compare(from, to, p.in.Bytes(), p.out.Bytes())
 }
 
-// send fills in, and carries it to out over the link.
+// send fills in, and sends it to out over the link.
 func (p *probe) send(from, to *streams.Device) error {
 	sent, got := p.in.Bytes(), p.out.Bytes()
-	rand.NewChaCha8([32]byte{byte(from.ID), byte(to.ID)}).Read(sent) // differs by link
+	rand.NewChaCha8([32]byte{byte(from.ID), byte(to.ID)}).Read(sent) // different for each link
 	clear(got)
 	steps := []struct {
 		on       *streams.Stream
@@ -75,14 +76,13 @@ func (p *probe) send(from, to *streams.Device) error {
 	return nil
 }
 
-// probe is what one Probe needs for its time.
+// probe holds the resources of one Probe.
 type probe struct {
 	src, dst, in, out *streams.Memory
 	here, there       *streams.Stream
 }
 
-// Compare returns a *Fault if what arrived is not what one device sent to another. Both are
-// of one length.
+// Compare returns a *Fault if the received bytes differ from those sent. Both must have the same length.
 func Compare(from, to *streams.Device, sent, got []byte) error {
 	if bytes.Equal(sent, got) {
 		return nil

@@ -13,8 +13,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// fakeGPUs opens two GPUs of a fake driver. After the test nothing may be left
-// of them.
+// fakeGPUs opens two GPUs of a fake driver. After the test no objects may be left.
 func fakeGPUs(t *testing.T) (*cudafake.Fake, []*streams.Device) {
 	t.Helper()
 	library := cudafake.Build(t)
@@ -24,29 +23,29 @@ func fakeGPUs(t *testing.T) (*cudafake.Fake, []*streams.Device) {
 	t.Cleanup(func() {
 		test.Report(t, errors.Join(streams.CloseAll(devices), platform.Close()))
 		if live := fake.Live(); live != (cudafake.Live{}) {
-			t.Errorf("left behind: %+v", live)
+			t.Errorf("objects left: %+v", live)
 		}
 	})
 	return fake, devices
 }
 
-// Each case spoils the link from device 0 to device 1, and that alone.
+// Each case modifies only the link from device 0 to device 1.
 func TestDiscover(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		spoil  func(f *cudafake.Fake)
 		access bool
-		why    string // why the link is not usable, if it is not
+		why    string // why the link is not usable; "" if it is
 	}{
 		{"peer access", func(*cudafake.Fake) {}, true, ""},
 		{"enabled before", failOnce("cuCtxEnablePeerAccess", cuda.CodePeerAlreadyEnabled), true, ""},
 		{"no peer access", func(f *cudafake.Fake) { f.SetLink(0, 1, cudafake.LinkClosed) }, false,
-			"the driver allows no peer access"},
+			"the driver does not allow peer access"},
 		{"access cannot be enabled", failOnce("cuCtxEnablePeerAccess", cuda.CodeTooManyPeers), false,
 			"device cuda 0: enable access to cuda 1: device 0: cuCtxEnablePeerAccess: "},
-		{"copies are refused", failOnce("cuMemcpyPeerAsync", cuda.CodePeerUnsupported), true,
+		{"copies fail", failOnce("cuMemcpyPeerAsync", cuda.CodePeerUnsupported), true,
 			"p2p: probe the link from device cuda 0 to cuda 1: device cuda 0: copy to cuda 1 "},
-		{"it lies", func(f *cudafake.Fake) { f.SetLink(0, 1, cudafake.LinkLying) }, true,
+		{"it corrupts data", func(f *cudafake.Fake) { f.SetLink(0, 1, cudafake.LinkLying) }, true,
 			"the link from device cuda 0 to cuda 1 corrupts data: of 1048576 bytes sent, 1 arrived wrong, the first at 524288"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -54,14 +53,14 @@ func TestDiscover(t *testing.T) {
 			tc.spoil(fake)
 			links := test.Must(Discover(t.Context(), d, nil))(t)
 			if back := links.Between(d[1], d[0]); !back.Access || !back.Usable || back.Why != "" {
-				t.Errorf("the way back: %+v", back)
+				t.Errorf("the reverse link: got %+v", back)
 			}
 			link := links.Between(d[0], d[1])
 			if link.Access != tc.access || link.Usable != (tc.why == "") || !strings.HasPrefix(link.Why, tc.why) {
 				t.Errorf("got %+v", link)
 			}
 			if live := fake.Live(); live != (cudafake.Live{Contexts: 2}) {
-				t.Errorf("the probes left %+v", live)
+				t.Errorf("objects left by the probes: %+v", live)
 			}
 			chooses(t, links, d, link)
 		})
@@ -72,7 +71,7 @@ func failOnce(call string, code cuda.Code) func(*cudafake.Fake) {
 	return func(f *cudafake.Fake) { f.Fail(call, int(code), 0, 1) }
 }
 
-// chooses checks that messages go over the link only if it is usable.
+// chooses checks that messages use the link only if it is usable.
 func chooses(t *testing.T, links *Links, d []*streams.Device, link *Link) {
 	t.Helper()
 	path, why, err := links.Choose(Auto, d[0], d[1], MessageShape{Bytes: 8})
@@ -83,22 +82,22 @@ func chooses(t *testing.T, links *Links, d []*streams.Device, link *Link) {
 			t.Fatal(refusal)
 		}
 		if path != Peer {
-			t.Errorf("auto takes %s: %s", path, why)
+			t.Errorf("auto: got %s: %s", path, why)
 		}
 		return
 	}
 	if path != Staged || why != link.Why {
-		t.Errorf("auto takes %s: %s", path, why)
+		t.Errorf("auto: got %s: %s", path, why)
 	}
 	if refusal == nil || !strings.Contains(refusal.Error(), link.Why) {
-		t.Errorf("peer over a bad link: %v", refusal)
+		t.Errorf("peer over a bad link: got %v", refusal)
 	}
 }
 
-// What kills a device ends the search, and says at which link.
-func TestDiscoverEndsWhenADeviceDies(t *testing.T) {
+// An error that makes a device unusable ends the search, and names the link.
+func TestDiscoverEndsWithAFailedDevice(t *testing.T) {
 	for call, says := range map[string]string{
-		"cuDeviceCanAccessPeer": "device cuda 0: ask for access to cuda 1: ",
+		"cuDeviceCanAccessPeer": "device cuda 0: query access to cuda 1: ",
 		"cuCtxEnablePeerAccess": "device cuda 0: enable access to cuda 1: ",
 		"cuMemcpyPeerAsync":     "p2p: probe the link from device cuda 0 to cuda 1: device cuda 0: copy to cuda 1 ",
 		"cuStreamQuery":         "p2p: probe the link from device cuda 0 to cuda 1: device cuda 1: wait for a stream: ",
@@ -114,7 +113,7 @@ func TestDiscoverEndsWhenADeviceDies(t *testing.T) {
 	}
 }
 
-// byBusID is a topology that says what it was asked.
+// byBusID is a topology that returns its arguments.
 type byBusID struct{}
 
 func (byBusID) Link(a, b string) (string, error) {
@@ -124,14 +123,14 @@ func (byBusID) Link(a, b string) (string, error) {
 	return a + " " + b, nil
 }
 
-func TestKindsComeFromTheBusIDs(t *testing.T) {
+func TestKindsUseBusIDs(t *testing.T) {
 	_, d := fakeGPUs(t)
 	links := test.Must(Discover(t.Context(), d, byBusID{}))(t)
 	if kind := links.Between(d[0], d[1]).Kind; kind != "0000:3b:00.0 0000:3c:00.0" {
-		t.Errorf("kind %q", kind)
+		t.Errorf("got kind %q", kind)
 	}
 	if back := links.Between(d[1], d[0]); back.Kind != "" || !back.Usable {
-		t.Errorf("without a topology: %+v", back)
+		t.Errorf("without a topology: got %+v", back)
 	}
 }
 
@@ -141,7 +140,7 @@ func TestRoutesOfGPUs(t *testing.T) {
 	before := fake.Calls("cuMemcpyPeerAsync")
 	moveBytes(t, d, func(path Path) {
 		if peer := fake.Calls("cuMemcpyPeerAsync") - before; peer != 1 {
-			t.Errorf("%d peer copies after path %s", peer, path)
+			t.Errorf("got %d peer copies after path %s", peer, path)
 		}
 	})
 }

@@ -17,15 +17,15 @@ const (
 	Unpacked = "unpack"
 )
 
-// autoEngine is the engine that takes the one it found the fastest, and
-// copiesEngine that of the driver's own copies.
+// autoEngine is the engine that uses the fastest one by measurement, and copiesEngine that of the driver's
+// copies.
 const (
 	autoEngine   = "auto"
 	copiesEngine = "copies"
 )
 
-// LayoutRow begins a row of a bench of datatypes: which layout of which suite, with
-// which parameters, as name=value,..., and its packed bytes.
+// LayoutRow begins a row of a benchmark of datatypes: the layout, its suite, its parameters as
+// name=value,..., and its packed bytes.
 func LayoutRow(suite, layout, params string, bytes int64) Row {
 	return NewRow().Label("suite", suite).Label("layout", layout).Label(paramsLabel, params).Label("bytes", bytes)
 }
@@ -35,8 +35,8 @@ func (r Row) Workload() string {
 	return r.Text("suite") + "/" + r.Text("layout") + "/" + r.Text(paramsLabel)
 }
 
-// Contender names what took part in a bench of datatypes: an engine, with its
-// variant where it has one, or a path, with the engine where that is not auto.
+// Contender names a contender in a benchmark of datatypes: an engine with its variant, if any, or a path with
+// the engine unless that is auto.
 func (r Row) Contender() string {
 	engine, path, remote := r.Text("engine"), r.Text("path"), ""
 	if r.Text("remote") != "" {
@@ -48,12 +48,13 @@ func (r Row) Contender() string {
 	return wording.Join(", ", path, remote, engine, r.Text("variant"))
 }
 
-// rival reports whether the row is a contender of its own. Engine auto is not: it is one of
-// the other engines.
+// rival reports whether the row is a separate contender. Engine auto is not: it is one of the other engines.
 func (r Row) rival() bool { return r.Text("path") != "" || r.Text("engine") != autoEngine }
 
-// A Group is the rows of one workload, in one direction where there are two.
-type Group struct{ Rows []Row }
+// A Group is the rows of one workload, in one direction if there are two.
+type Group struct {
+	Rows []Row // rows in their order
+}
 
 // Of returns the row of a contender.
 func (g Group) Of(contender string) (row Row, ok bool) {
@@ -65,8 +66,7 @@ func (g Group) Of(contender string) (row Row, ok bool) {
 	return row, false
 }
 
-// best returns the row of the fastest contender, without engine auto; it is false
-// where there is none.
+// best returns the row of the fastest contender except engine auto; false if there is none.
 func (g Group) best() (best Row, ok bool) {
 	for _, row := range g.Rows {
 		if row.rival() && (!ok || row.Median(Time) < best.Median(Time)) {
@@ -76,8 +76,8 @@ func (g Group) best() (best Row, ok bool) {
 	return best, ok
 }
 
-// Groups returns the rows of a bench of datatypes by workload and direction, in their
-// order. The rows of a group follow each other.
+// Groups returns the rows of a benchmark of datatypes by workload and direction, in their order. The rows of
+// a group must be consecutive.
 func (r *Record) Groups() []Group {
 	var all []Group
 	together := func(a, b Row) bool {
@@ -93,8 +93,8 @@ func (r *Record) Groups() []Group {
 	return all
 }
 
-// Between names the devices that the rows of a record go from and to, and their link
-// where it is known. Without rows it is "".
+// Between names the source and target devices of the rows of a record, and their link if known; "" without
+// rows.
 func (r *Record) Between() string {
 	if len(r.Rows) == 0 {
 		return ""
@@ -107,7 +107,7 @@ func (r *Record) Between() string {
 	return wording.Join(" over ", from+" and "+to, row.Text("link"))
 }
 
-// deviceName names the device whose id a label has.
+// deviceName names the device whose id is the value of a label.
 func (r *Record) deviceName(row Row, label string) string {
 	id := row.Text(label)
 	for _, d := range r.Devices {
@@ -118,11 +118,11 @@ func (r *Record) deviceName(row Row, label string) string {
 	return "device " + id
 }
 
-// Limits says how messages were held back, "" where they were not.
+// Limits describes the limits on messages, "" if there were none.
 func (r Row) Limits() string {
 	var all []string
 	for _, limit := range []struct{ label, format string }{
-		{"fragment", "fragments of %s B"}, {"ring", "a ring of %s"}, {"thread_blocks", "%s thread blocks at most"},
+		{"fragment", "fragments of %s B"}, {"ring", "a ring of %s"}, {"thread_blocks", "at most %s thread blocks"},
 	} {
 		if text := r.Text(limit.label); text != "" {
 			all = append(all, fmt.Sprintf(limit.format, text))
@@ -134,8 +134,8 @@ func (r Row) Limits() string {
 	return strings.Join(all, ", ")
 }
 
-// tally says how often a contender was the fastest, and its share of what a
-// contiguous message has.
+// tally describes how often a contender was the fastest, and its share of the bandwidth of a contiguous
+// message.
 func tally(contender string, groups []Group) string {
 	var shares []float64
 	first := 0
@@ -150,21 +150,20 @@ func tally(contender string, groups []Group) string {
 		}
 	}
 	if len(shares) == 0 {
-		return contender + " suits none of them"
+		return contender + " supports none of them"
 	}
 	slices.Sort(shares)
 	return fmt.Sprintf("%s: the fastest for %d of %d workloads; the median is %s of a contiguous message's bandwidth",
 		contender, first, len(shares), wording.Percent(shares[len(shares)/2]))
 }
 
-// tolerance is by how much two times may differ and count as one.
+// tolerance is the ratio up to which two times count as equal.
 const tolerance = 1.05
 
-// maxNamed is how many workloads a summary names.
+// maxNamed is the number of workloads that a summary names.
 const maxNamed = 5
 
-// autoSummary says how auto did: against the best engine, and against the driver's
-// own copies.
+// autoSummary compares auto with the best engine, and with the driver's copies.
 func autoSummary(groups []Group) []string {
 	var best, copies autoComparison
 	for _, g := range groups {
@@ -185,27 +184,26 @@ func autoSummary(groups []Group) []string {
 	lines := append([]string{fmt.Sprintf("auto took the best engine, or one within 5%% of it, for %d of %d workloads",
 		best.all-len(best.lost), best.all)}, best.worst()...)
 	if copies.all == 0 {
-		return append(lines, "the driver's own copies suit none of them")
+		return append(lines, "the driver's copies support none of them")
 	}
 	return append(append(lines, fmt.Sprintf(
-		"auto lost to the driver's own copies, by more than 5%%, for %d of the %d workloads that they suit",
+		"auto was slower than the driver's copies, by more than 5%%, for %d of the %d workloads that they support",
 		len(copies.lost), copies.all)), copies.worst()...)
 }
 
-// autoComparison is of auto with another over some workloads.
+// autoComparison compares auto with another contender over some workloads.
 type autoComparison struct {
 	all  int
 	lost []loss
 }
 
-// loss is a workload for which auto took so many times as long.
+// loss is a workload with the time of auto relative to the other contender.
 type loss struct {
 	auto, other Row
 	times       float64
 }
 
-// add compares two rows of a workload. Where auto took the other engine, the two
-// times are of the same work.
+// add compares two rows of a workload. If auto used the other engine, the two times are of the same work.
 func (c *autoComparison) add(auto, other Row) {
 	c.all++
 	if times := auto.Median(Time) / other.Median(Time); times > tolerance && auto.Text("took") != other.Text("engine") {
@@ -226,9 +224,9 @@ func (c *autoComparison) worst() (lines []string) {
 	return lines
 }
 
-// WriteComparison writes what a bench of datatypes measured as a comparison: a line a workload, a
-// column a contender, in the order given; a table for each direction and suite; and
-// after those of a direction how the contenders did. Without rows it writes nothing.
+// WriteComparison writes the results of a benchmark of datatypes as a comparison: one line per workload, one
+// column per contender in the given order, one table per direction and suite, and after those of a direction
+// a summary of the contenders. Without rows it writes nothing.
 func (r *Record) WriteComparison(w io.Writer, contenders []string) error {
 	var text strings.Builder
 	byDirection := map[string][]Group{}
@@ -252,7 +250,7 @@ func (r *Record) WriteComparison(w io.Writer, contenders []string) error {
 	return nil
 }
 
-// comparisonCaption says what the tables hold whose first row this is.
+// comparisonCaption describes the tables whose first row this is.
 func (r *Record) comparisonCaption(first Row) string {
 	if first.Text("path") != "" {
 		what := "ping-pong between "
@@ -265,7 +263,7 @@ func (r *Record) comparisonCaption(first Row) string {
 	if first.Text("memory") == "pinned" {
 		where = "pinned host memory"
 	}
-	name := "" // of no device where a record says none
+	name := "" // empty if the record names no device
 	if len(r.Devices) > 0 {
 		name = r.Devices[0].Name
 	}
@@ -281,8 +279,7 @@ type comparison struct {
 	groups     []Group
 }
 
-// write writes a table for each suite, a line a group, with an empty line after it,
-// and then how it ended.
+// write writes a table for each suite, one line per group, followed by an empty line and the summary.
 func (c comparison) write(w *strings.Builder) {
 	for rest := c.groups; len(rest) > 0; {
 		suite := rest[0].Rows[0].Text("suite")
@@ -299,7 +296,7 @@ func (c comparison) write(w *strings.Builder) {
 	}
 }
 
-// overPaths reports whether paths contend; else engines do.
+// overPaths reports whether the contenders are paths; otherwise they are engines.
 func (c comparison) overPaths() bool { return c.groups[0].Rows[0].Text("path") != "" }
 
 func (c comparison) withAuto() bool {
@@ -320,8 +317,8 @@ func (c comparison) head() []string {
 	return cells
 }
 
-// line returns their cells for a workload. What was not measured is a dash. What else
-// ran lost its share to the best.
+// line returns the cells for a workload, with a dash if not measured. Concurrent work lost its share to the
+// best.
 func (c comparison) line(g Group) []string {
 	first := g.Rows[0]
 	cells := []string{first.Workload(), first.Text("bytes"), wording.Micros(first.Median(CopyTime))}
@@ -352,7 +349,7 @@ func (c comparison) line(g Group) []string {
 	return cells
 }
 
-// outcome says how the contenders did: auto, where engines contend, or each path.
+// outcome summarizes the contenders: auto, if engines contend, or each path.
 func (c comparison) outcome() (lines []string) {
 	if !c.overPaths() {
 		return autoSummary(c.groups)

@@ -83,7 +83,7 @@ func samplePings() *results.Record {
 	}
 }
 
-// What held the messages back stands above the table, and what else ran beside them.
+// Limits on messages and concurrent work are above the table.
 func TestComparisonOnOneBusyDevice(t *testing.T) {
 	p := samplePings()
 	for i, row := range p.Rows {
@@ -91,7 +91,7 @@ func TestComparisonOnOneBusyDevice(t *testing.T) {
 			Label("busy", 0.25).Number(results.BusyLost, 0.07)
 	}
 	text := comparison(t, p, "direct", "peer", "peer, remote, tree", "staged, units")
-	const caption = "ping-pong on a GPU 2 alone, fragments of 65536 B, a ring of 4, 2 thread blocks at most, devices 25% busy, times of one way in us\n\nworkload "
+	const caption = "ping-pong on a GPU 2 alone, fragments of 65536 B, a ring of 4, at most 2 thread blocks, devices 25% busy, times of one way in us\n\nworkload "
 	if !strings.HasPrefix(text, caption) || strings.Count(text, "of contiguous  busy lost\n") != 2 || strings.Count(text, "         7%\n") != 3 {
 		t.Error(text)
 	}
@@ -103,7 +103,7 @@ func TestSummary(t *testing.T) {
 	run.Stopped, run.Iterations = results.StopInterrupted, 1
 	run.Error, run.Time, run.DT = nil, nil, nil
 	run.Order = ""
-	interrupted.Devices[1].Name, interrupted.Devices[1].Backend = "host device", "host"
+	interrupted.Devices[1].Name, interrupted.Devices[1].Backend = "CPU device", "host"
 	run.UpdatesPerSecond, run.BytesExchanged = results.Number(999.4e3), 0
 	failed := &results.Record{Run: &results.Run{Stopped: results.StopError}, Failure: "copy from device 0 to 1: device lost"}
 	for name, record := range map[string]*results.Record{

@@ -9,7 +9,7 @@ import (
 
 func ExampleRecord_Summary() {
 	record := results.Record{
-		Devices:  []results.Device{{ID: 0, Name: "host device", Backend: "host"}},
+		Devices:  []results.Device{{ID: 0, Name: "CPU device", Backend: "host"}},
 		Settings: map[string]any{"stop": map[string]any{"tolerance": 1e-6, "norm": "residual"}},
 		Run: &results.Run{
 			Scheme:           "baseline",
@@ -24,7 +24,7 @@ func ExampleRecord_Summary() {
 		log.Fatal(err)
 	}
 	// Output:
-	// devices    1 x host device (host)
+	// devices    1 x CPU device (host)
 	// scheme     baseline over staged
 	// stopped    tolerance reached after 1000 iterations: largest residual at most 1e-06
 	// residual   max 9.5e-07

@@ -13,14 +13,14 @@ import (
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// decodeExactly keeps the digits of what has no type.
+// decodeExactly keeps the digits of untyped numbers.
 func decodeExactly(data []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	return decoder.Decode(into)
 }
 
-// badJSON says what is wrong with what isn't JSON; that it was cut short, where it was.
+// badJSON returns the error of invalid JSON, or that it is truncated.
 func badJSON(data []byte) error {
 	err := json.Unmarshal(data, new(any))
 	var syntax *json.SyntaxError
@@ -28,12 +28,12 @@ func badJSON(data []byte) error {
 		return err
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
-		return errors.New("it is empty")
+		return errors.New("the file is empty")
 	}
 	if syntax.Offset >= int64(len(data)) {
-		return fmt.Errorf("it ends in the middle, after %d bytes: %w", len(data), err)
+		return fmt.Errorf("truncated after %d bytes: %w", len(data), err)
 	}
-	return fmt.Errorf("no JSON, from byte %d: %w", syntax.Offset, err)
+	return fmt.Errorf("not JSON at byte %d: %w", syntax.Offset, err)
 }
 
 // Write writes the record to the file at path as JSON, one row per line, completely or not at all. A symbolic link is
@@ -85,15 +85,15 @@ func (r *Record) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// check refuses what others could not read.
+// check rejects records that others could not read.
 func (r *Record) check() error {
 	if !slices.Contains(kinds(), r.Kind) {
-		return fmt.Errorf("its kind is %q, which is none", r.Kind)
+		return fmt.Errorf("unknown kind %q", r.Kind)
 	}
 	for i, row := range r.Rows {
 		for _, v := range row.Values {
 			if v.Unit == "" {
-				return fmt.Errorf("row %d: there is no metric %q", i+1, v.Metric)
+				return fmt.Errorf("row %d: unknown metric %q", i+1, v.Metric)
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func Read(path string) (*Record, error) {
 	return record, nil
 }
 
-// mostRecord is how many bytes of a record are read.
+// mostRecord is the maximum size of a record in bytes.
 const mostRecord = 256 << 20
 
 var (
@@ -124,8 +124,7 @@ var (
 	errTrace    = errors.New("not a record but a trace, which halox plot draws, and Perfetto shows")
 )
 
-// decodeRecord looks at the schema version before anything else, since the rest
-// of a newer record may not even fit.
+// decodeRecord checks the schema version first, since the rest of a newer record may have other types.
 func decodeRecord(data []byte) (*Record, error) {
 	if !json.Valid(data) {
 		return nil, badJSON(data)
@@ -147,7 +146,7 @@ func decodeRecord(data []byte) (*Record, error) {
 	case err != nil || version < 1:
 		return nil, fmt.Errorf("not a halox record: its schema version is %s", head.Schema)
 	case version != schemaVersion:
-		return nil, fmt.Errorf("its schema version is %d; this halox reads version %d", version, schemaVersion)
+		return nil, fmt.Errorf("the schema version must be %d, got %d", schemaVersion, version)
 	}
 	record := new(Record)
 	if err := decodeExactly(data, record); err != nil {
@@ -162,10 +161,11 @@ func decodeRecord(data []byte) (*Record, error) {
 	return record, nil
 }
 
-// maxNames is how many labels, and metrics with their units, the rows of a record may have: tables have a column each.
+// maxNames is the maximum number of labels, and metrics with units, in the rows of a record. Tables have a column
+// for each.
 const maxNames = 256
 
-// checkNames returns an error for rows that have too many.
+// checkNames returns an error if rows have too many of them.
 func (r *Record) checkNames() error {
 	names := map[any]bool{}
 	for i, row := range r.Rows {
@@ -176,20 +176,20 @@ func (r *Record) checkNames() error {
 			names[[2]string{string(v.Metric), v.Unit}] = true
 		}
 		if len(names) > maxNames || len(row.Labels) > maxNames || len(row.Values) > maxNames {
-			return fmt.Errorf("its rows have more than %d labels and metrics in row %d", maxNames, i+1)
+			return fmt.Errorf("must have at most %d labels and metrics, exceeded in row %d", maxNames, i+1)
 		}
 	}
 	return nil
 }
 
-// A Source is a record with the name by which people tell it from others.
+// A Source is a record with a short name.
 type Source struct {
-	Name string
+	Name string // short name of the file
 	*Record
 }
 
-// ReadAll reads the records of some files. A source's name is its file's, without
-// the folders that all have in common.
+// ReadAll reads the records of some files. A source is named after its file, without the folders that all have in
+// common.
 func ReadAll(paths ...string) ([]Source, error) {
 	names := shortNames(paths)
 	var all []Source
@@ -203,7 +203,7 @@ func ReadAll(paths ...string) ([]Source, error) {
 	return all, nil
 }
 
-// shortNames drops the folders that all paths begin with.
+// shortNames removes the folders that all paths begin with.
 func shortNames(paths []string) []string {
 	var parts [][]string
 	for _, path := range paths {

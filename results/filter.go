@@ -10,22 +10,24 @@ import (
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// A Condition is that a row has a label with one value.
-type Condition struct{ Label, Value string }
+// A Condition requires a value of a label.
+type Condition struct {
+	Label, Value string // name of a label and its required value
+}
 
 // ParseCondition reads label=value.
 func ParseCondition(text string) (Condition, error) {
 	label, value, found := strings.Cut(text, "=")
 	if !found || label == "" {
-		return Condition{}, fmt.Errorf("%q is not label=value", text)
+		return Condition{}, fmt.Errorf("a condition must be label=value, got %q", text)
 	}
 	return Condition{label, value}, nil
 }
 
-// String gives label=value, as ParseCondition takes it.
+// String returns label=value, the input of ParseCondition.
 func (c Condition) String() string { return c.Label + "=" + c.Value }
 
-// holds compares numbers as such.
+// holds reports whether a row satisfies the condition. It compares numbers numerically.
 func (c Condition) holds(row Row) bool {
 	if v, ok := row.Float(c.Label); ok {
 		want, err := strconv.ParseFloat(c.Value, 64)
@@ -34,9 +36,8 @@ func (c Condition) holds(row Row) bool {
 	return row.Text(c.Label) == c.Value
 }
 
-// Filter returns the records with those rows alone that fulfil all conditions, and of
-// their values those of the metrics alone; all of them where none is named. A label or a
-// metric that no row has is an error, and so are conditions that no row fulfils.
+// Filter returns the records with only the rows that satisfy all conditions, and only the values of the metrics, or all
+// values if none is named. It is an error if no row has a label or a metric, or if no row satisfies the conditions.
 func Filter(all []Source, where []Condition, metrics ...Metric) (some []Source, err error) {
 	for _, source := range all {
 		record := *source.Record
@@ -59,10 +60,10 @@ func Filter(all []Source, where []Condition, metrics ...Metric) (some []Source, 
 	return some, nil
 }
 
-// ErrNoRow is the error that no row fulfils a condition.
+// ErrNoRow is the error for a condition that no row satisfies.
 var ErrNoRow = errors.New("no row has")
 
-// keep removes the rows that do not fulfil a condition.
+// keep removes the rows that do not satisfy a condition.
 func keep(some []Source, c Condition) error {
 	if err := HaveLabel(some, c.Label); err != nil {
 		return err
@@ -107,8 +108,7 @@ func have(all []Source, what, name string, of func(Row) (names []string, has boo
 	return fmt.Errorf("no row has the %s %q; there are %s", what, name, wording.List(known))
 }
 
-// only returns the row with the values of the metrics alone, in their order; with all where
-// there are none.
+// only returns the row with only the values of the metrics, in their order; with all if there are none.
 func (r Row) only(metrics []Metric) Row {
 	if len(metrics) == 0 {
 		return r

@@ -8,11 +8,11 @@ import (
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// fact is one thing that is known of a record.
+// fact is one known property of a record.
 type fact struct{ name, value string }
 
-// machineFacts say which machine a record is of. How many devices took part is a
-// matter of the record, not of the machine.
+// machineFacts describe the machine of a record. The numbers of devices and cores that a process may use belong to the
+// record, not to the machine.
 func (r *Record) machineFacts() []fact {
 	var names []string
 	for _, d := range r.Devices {
@@ -22,13 +22,12 @@ func (r *Record) machineFacts() []fact {
 	}
 	h := r.Host
 	return []fact{
-		{"", strings.Join(names, " and ")}, {"host ", h.Name}, {"", h.CPU}, {"", wording.Count(h.Cores, "core")},
+		{"", strings.Join(names, " and ")}, {"host ", h.Name}, {"", h.CPU},
 		{"memory ", memory(h.MemoryBytes)}, {"driver ", h.Driver}, {"CUDA ", h.CUDA},
 	}
 }
 
-// memory is some bytes as the owner of a machine counts them: two of a kind differ by
-// a little.
+// memory formats bytes as users of a machine count them: machines of a kind differ slightly.
 func memory(bytes int64) string {
 	if bytes == 0 {
 		return ""
@@ -36,7 +35,7 @@ func memory(bytes int64) string {
 	return fmt.Sprintf("%.0f GiB", float64(bytes)/(1<<30))
 }
 
-// machine describes in one line what a record was measured on.
+// machine describes in one line the machine of a record.
 func (r *Record) machine() string {
 	h := r.Host
 	known := []string{r.deviceNames()}
@@ -50,8 +49,8 @@ func (r *Record) machine() string {
 	return wording.Join(", ", known...)
 }
 
-// MachineNames returns for each record what tells its machine from the others', ""
-// where all are of one.
+// MachineNames returns for each record the properties that distinguish its machine from the others; "" if all
+// have the same machine.
 func MachineNames(all []Source) []string {
 	names := make([][]string, len(all))
 	for i := range new(Record).machineFacts() {
@@ -82,8 +81,8 @@ func (r *Record) deviceNames() string {
 	return counted(r.Devices, func(d Device) string { return fmt.Sprintf("%s (%s)", d.Name, d.Backend) })
 }
 
-// CommonDevices names the devices of some records: with their number where all records
-// have as many of each, without where these differ, and as "" where the devices do.
+// CommonDevices names the devices of some records: with their number if all records have equally many,
+// without it if the numbers differ, and "" if the devices differ.
 func CommonDevices(all []Source) string {
 	var exact, names []string
 	for _, s := range all {

@@ -1,13 +1,12 @@
-// Package results keeps what runs and benchmarks measured: records, and tables of them.
+// Package results stores the results of runs and benchmarks: records, and tables of them.
 //
-// A [Record] is one JSON file. It says what was asked for, on which machine it ran, how far
-// it came and how fast. A [Row] of it has labels, which say what was measured, and for each
-// [Metric] a [Sample]. [WriteTable] prints records. Package results/plot draws them, and
-// packages results/trace and results/field have the other files of a run.
+// A [Record] is one JSON file. It has the settings, the machine, the outcome and the speed. A [Row] has
+// labels, which identify the measurement, and for each [Metric] a [Sample]. [WriteTable] prints records.
+// Package results/plot draws them, and packages results/trace and results/field have the other files of a
+// run.
 //
-// A file appears under its name when it is complete: an interrupted run leaves no half of a
-// file, and does not damage the one that was there. Missing folders are created. Every error
-// names the file and what was being done to it.
+// A file appears under its name when it is complete: an interrupted run leaves no partial file, and does not
+// damage an existing one. Missing folders are created. Every error names the file and the operation.
 package results
 
 import (
@@ -22,107 +21,107 @@ import (
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// schemaVersion is the version of the record's layout that this package writes; the file
-// record.schema.json describes it. It grows when a key changes its meaning, not when
-// one is added.
+// schemaVersion is the version of the record's layout that this package writes; record.schema.json describes
+// it. It increases when a key changes its meaning, not when one is added.
 const schemaVersion = 2
 
-// A Kind says what a record is of.
+// A Kind is the kind of a record.
 type Kind string
 
 // The kinds that this halox writes.
 const (
-	KindRun      Kind = "run"      // a problem solved; see Record.Run
-	KindExchange Kind = "exchange" // exchanges of halos
-	KindPack     Kind = "pack"     // datatypes packed on a device
-	KindPingPong Kind = "pingpong" // datatypes sent there and back
-	KindLinks    Kind = "links"    // rates from device to device
-	KindLatency  Kind = "latency"  // times of the smallest pieces of work
-	KindRanks    Kind = "ranks"    // messages, barriers and overlap of ranks
-	KindSchemes  Kind = "schemes"  // steps by scheme, path and size
-	KindScaling  Kind = "scaling"  // steps over the number of devices
-	KindSweep    Kind = "sweep"    // sweeps on one device, by stencil and size
-	KindForecast Kind = "forecast" // steps on hosts that are not there, predicted
+	KindRun        Kind = "run"        // a problem solved; see Record.Run
+	KindExchange   Kind = "exchange"   // exchanges of halos
+	KindPack       Kind = "pack"       // datatypes packed on a device
+	KindPingPong   Kind = "pingpong"   // datatypes sent back and forth
+	KindLinks      Kind = "links"      // rates from device to device
+	KindLatency    Kind = "latency"    // times of the smallest pieces of work
+	KindRanks      Kind = "ranks"      // messages, barriers and overlap of ranks
+	KindSchemes    Kind = "schemes"    // steps by scheme, path and size
+	KindScaling    Kind = "scaling"    // steps over the number of devices
+	KindSweep      Kind = "sweep"      // sweeps on one device, by stencil and size
+	KindCheckpoint Kind = "checkpoint" // checkpoints written and read, and steps meanwhile
+	KindForecast   Kind = "forecast"   // predicted steps on more hosts
 )
 
-// kinds returns all of them.
+// kinds returns all kinds.
 func kinds() []Kind {
 	return []Kind{
 		KindRun, KindExchange, KindPack, KindPingPong, KindLinks, KindLatency, KindRanks, KindSchemes, KindScaling,
-		KindSweep, KindForecast,
+		KindSweep, KindCheckpoint, KindForecast,
 	}
 }
 
-// A Record is what one command leaves behind: who measured what, on which machine
-// and how, and the rows that came of it.
+// A Record is the result of one command: program, machine and settings, and the measured rows.
 type Record struct {
-	Schema  int       `json:"schema"` // set by Write
-	Kind    Kind      `json:"kind"`
-	Halox   Program   `json:"halox"`             // the program that ran
-	Command []string  `json:"command,omitempty"` // its arguments, as given
-	Started time.Time `json:"started"`           // RFC 3339
-	Host    Host      `json:"host"`              // the machine it ran on
-	Devices []Device  `json:"devices"`           // those that took part
+	Schema  int       `json:"schema"`            // set by Write
+	Kind    Kind      `json:"kind"`              // kind of the record
+	Halox   Program   `json:"halox"`             // the program
+	Command []string  `json:"command,omitempty"` // its arguments
+	Started time.Time `json:"started"`           // start time, RFC 3339
+	Host    Host      `json:"host"`              // the machine
+	Devices []Device  `json:"devices"`           // devices used
 
-	Processes int `json:"processes,omitempty"` // that measured together, if several; of a run see Run.Processes
+	Processes int `json:"processes,omitempty"` // number of processes, if several; for a run see Run.Processes
 
-	Networks []Network `json:"networks,omitempty"` // of messages between processes
+	Networks []Network `json:"networks,omitempty"` // networks of messages between processes
 
-	Resumed []time.Time `json:"resumed,omitempty"` // when it was continued, after it had been interrupted
+	Resumed []time.Time `json:"resumed,omitempty"` // times of continuation after interruptions
 
-	Settings    any    `json:"settings,omitempty"`    // the resolved config, or the flags of a bench, as JSON
-	Interrupted bool   `json:"interrupted,omitempty"` // somebody stopped it before its end
-	Failure     string `json:"failure,omitempty"`     // what ended it
+	Settings    any    `json:"settings,omitempty"`    // resolved config, or the flags of a benchmark, as JSON
+	Interrupted bool   `json:"interrupted,omitempty"` // true if it was interrupted
+	Failure     string `json:"failure,omitempty"`     // error that ended it
 
-	Run  *Run  `json:"run,omitempty"` // of a record of KindRun
-	Rows []Row `json:"rows"`
+	Run  *Run  `json:"run,omitempty"` // for KindRun
+	Rows []Row `json:"rows"`          // measured values
 }
 
-// A Network is what carried messages between processes of one host, or between hosts.
+// A Network is the network of messages between processes of one host, or between hosts.
 type Network struct {
 	Between string        `json:"between"`         // "processes" of one host, or "hosts"
-	Name    string        `json:"name"`            // as exchange.network: mpi, mpi-device or nccl
-	Carrier string        `json:"carrier"`         // the library, in its own words, and of NCCL over what
-	Times   []NetworkTime `json:"times,omitempty"` // of messages, as far as measured when it was chosen
+	Name    string        `json:"name"`            // as in exchange.network: mpi, mpi-device or nccl
+	Carrier string        `json:"carrier"`         // library with its version string; for NCCL also its transport
+	Times   []NetworkTime `json:"times,omitempty"` // message times, if measured when it was chosen
 }
 
-// A NetworkTime is what a message takes from one device to another, from its first call on the host to its arrival.
+// A NetworkTime is the time of a message from one device to another, from its first call on the host to its
+// arrival.
 type NetworkTime struct {
-	Bytes        int64   `json:"bytes"`
-	Microseconds float64 `json:"microseconds"`
+	Bytes        int64   `json:"bytes"`        // message size
+	Microseconds float64 `json:"microseconds"` // time of one message
 }
 
 // A Program names the halox that ran.
 type Program struct {
-	Version string `json:"version"`
-	Commit  string `json:"commit,omitempty"`
+	Version string `json:"version"`          // version of halox
+	Commit  string `json:"commit,omitempty"` // git commit, if known
 }
 
-// A Device is one that took part.
+// A Device is a device that was used.
 type Device struct {
-	ID          int     `json:"id"`
-	Name        string  `json:"name"`
+	ID          int     `json:"id"`                     // number in its backend
+	Name        string  `json:"name"`                   // model
 	Backend     string  `json:"backend"`                // cuda or host
 	MemoryBytes int64   `json:"memory_bytes,omitempty"` // absent where unknown
-	Host        string  `json:"host,omitempty"`         // that it is in, where several processes shared the grid
-	Process     int     `json:"process,omitempty"`      // the rank of the process that had it
-	PCIBusID    string  `json:"pci_bus_id,omitempty"`   // absent for host devices
+	Host        string  `json:"host,omitempty"`         // its host, if several processes shared the grid
+	Process     int     `json:"process,omitempty"`      // rank of its process
+	PCIBusID    string  `json:"pci_bus_id,omitempty"`   // absent for CPU devices
 	Clocks      *Clocks `json:"clocks,omitempty"`       // absent where unknown
-	Links       []Link  `json:"links,omitempty"`
+	Links       []Link  `json:"links,omitempty"`        // links to other devices
 }
 
-// Clocks are the highest that a device runs at, in MHz.
+// Clocks are the maximum clocks of a device, in MHz.
 type Clocks struct {
-	Cores  int `json:"cores_mhz"`
-	Memory int `json:"memory_mhz"`
+	Cores  int `json:"cores_mhz"`  // MHz
+	Memory int `json:"memory_mhz"` // MHz
 }
 
-// A Link says how one device reaches another.
+// A Link describes how one device accesses another.
 type Link struct {
 	To         int    `json:"to"`             // id of the other device, of the same process
-	Kind       string `json:"kind"`           // what joins the two
-	PeerAccess bool   `json:"peer_access"`    // whether one can address the other's memory
-	Path       string `json:"path,omitempty"` // how messages between the two travel
+	Kind       string `json:"kind"`           // kind of connection
+	PeerAccess bool   `json:"peer_access"`    // true if one can address the other's memory
+	Path       string `json:"path,omitempty"` // path of messages
 }
 
 // Add appends a row.
@@ -166,15 +165,15 @@ func (p Program) shortCommit() string {
 // apply, were never reached or are not finite are nil here and absent in the file;
 // see [Number].
 type Run struct {
-	Scheme string `json:"scheme,omitempty"`
-	Order  string `json:"order,omitempty"` // of the exchange: left-right or pairwise, for two-stream
-	Path   string `json:"path,omitempty"`
+	Scheme string `json:"scheme,omitempty"` // scheme of the run
+	Order  string `json:"order,omitempty"`  // of the exchange: left-right or pairwise, for two-stream
+	Path   string `json:"path,omitempty"`   // path of its messages
 	// How many steps go between two exchanges, where that is more than one.
-	StepsAnExchange int `json:"steps_an_exchange,omitempty"`
+	StepsPerExchange int `json:"steps_per_exchange,omitempty"`
 
 	Processes     int         `json:"processes,omitempty"`    // that shared the grid, where they were several
 	Decomposition [3]int      `json:"decomposition,omitzero"` // devices along x, y, z
-	Subdomains    []Subdomain `json:"subdomains,omitempty"`
+	Subdomains    []Subdomain `json:"subdomains,omitempty"`   // decomposition
 
 	Iterations int         `json:"iterations"` // steps done
 	Stopped    Stop        `json:"stopped"`    // why the run ended
@@ -182,28 +181,75 @@ type Run struct {
 	Residual   *float64    `json:"residual,omitempty"` // largest one of the equation, of the field before the last step
 	Error      *ErrorNorms `json:"error,omitempty"`    // against the exact solution, where one is given
 
-	Sweep            *Sweep   `json:"sweep,omitempty"` // on GPUs
-	SetupSeconds     *float64 `json:"setup_seconds,omitempty"`
-	LoopSeconds      *float64 `json:"loop_seconds,omitempty"`
+	Errors map[string]*ErrorNorms `json:"errors,omitempty"` // those of each field, if there are several
+
+	Measures      map[string]*float64 `json:"measures,omitempty"`       // numbers that the config measures, at the end
+	StartMeasures map[string]*float64 `json:"start_measures,omitempty"` // those before the first step
+
+	Sweep            *Sweep   `json:"sweep,omitempty"`              // on GPUs
+	SetupSeconds     *float64 `json:"setup_seconds,omitempty"`      // time before the loop
+	LoopSeconds      *float64 `json:"loop_seconds,omitempty"`       // time of the loop
 	UpdatesPerSecond *float64 `json:"updates_per_second,omitempty"` // owned points times steps, a second of the loop
 	BytesExchanged   int64    `json:"bytes_exchanged"`              // sent by all devices in all steps
 
 	Time *float64 `json:"time,omitempty"` // simulated time reached; none for laplace
-	DT   *float64 `json:"dt,omitempty"`   // time step; none for laplace
+	DT   *float64 `json:"dt,omitempty"`   // time step, the last one if it changes; none for laplace
 
 	History []Check `json:"history,omitempty"` // norms at every check, when asked for
 
 	Outputs []*Output `json:"outputs,omitempty"` // the other files that the run was to leave behind
 
+	Checkpoints *Checkpoints `json:"checkpoints,omitempty"`  // of the run; nil if it writes none
+	RestartStep *int64       `json:"restart_step,omitempty"` // step of the checkpoint from which the run continued
+	Faults      []Fault      `json:"faults,omitempty"`       // after which the run was started again
+
+	Series       []Series `json:"series,omitempty"`                // those that were written while the run went on
+	SeriesWaited *float64 `json:"series_waited_seconds,omitempty"` // time that steps waited for series
+
+	Samples int64 `json:"samples,omitempty"` // of statistics
+
+	Warnings []string `json:"warnings,omitempty"` // failures of outputs that did not end the run
+
 	Trials []Trial `json:"trials,omitempty"` // those that chose the scheme, now or before, the shortest first
+}
+
+// Checkpoints counts the checkpoints of a run.
+type Checkpoints struct {
+	Folder  string   `json:"folder"`            // of the checkpoints
+	Step    *int64   `json:"step,omitempty"`    // of the last whole one that this run has written
+	Bytes   int64    `json:"bytes,omitempty"`   // its size
+	Seconds *float64 `json:"seconds,omitempty"` // time until it was whole; steps continue meanwhile, except for Waited
+	Written int      `json:"written"`           // whole checkpoints
+	Skipped int      `json:"skipped,omitempty"` // left out, because the one before was still being written
+	Failed  int      `json:"failed,omitempty"`  // that could not be written
+	Waited  int      `json:"waited,omitempty"`  // written while steps waited, because devices lack memory for a copy
+}
+
+// A Series is files of fields at several times.
+type Series struct {
+	File    string  `json:"file"`             // file or folder that a viewer opens
+	Written int     `json:"written"`          // outputs
+	Failed  int     `json:"failed,omitempty"` // outputs that could not be written
+	Bytes   int64   `json:"bytes"`            // size of the files, of all processes
+	Seconds float64 `json:"seconds"`          // time of writing, in the background if there was memory for a copy
+}
+
+// A Fault is an event after which a run was started again, or a device that was left out.
+type Fault struct {
+	Time    time.Time `json:"time"`    // of the event
+	Step    int64     `json:"step"`    // the last one that is known to be complete
+	Code    int       `json:"code"`    // exit code of the process; -1 if it was killed or crashed
+	Message string    `json:"message"` // its error
+	Devices []string  `json:"devices"` // that it ran on
+	Left    []string  `json:"left"`    // on which the run continued
 }
 
 // A Trial is how long a step took by a scheme and a path that was tried.
 type Trial struct {
-	Scheme          string  `json:"scheme"`
-	Path            string  `json:"path"`
-	StepsAnExchange int     `json:"steps_an_exchange,omitempty"` // where that is more than one
-	StepSeconds     float64 `json:"step_seconds"`
+	Scheme           string  `json:"scheme"`                       // scheme of the trial
+	Path             string  `json:"path"`                         // path of its messages
+	StepsPerExchange int     `json:"steps_per_exchange,omitempty"` // where that is more than one
+	StepSeconds      float64 `json:"step_seconds"`                 // time of a step
 }
 
 // An Output is a file of a run other than its record.
@@ -219,32 +265,33 @@ type Output struct {
 type Subdomain struct {
 	Device  int    `json:"device"`            // id of the device
 	Process int    `json:"process,omitempty"` // the rank of the process that had it
-	Lo      [3]int `json:"lo"`
-	Hi      [3]int `json:"hi"`
+	Lo      [3]int `json:"lo"`                // first point
+	Hi      [3]int `json:"hi"`                // end, excluded
 }
 
-// Sweep is how the first GPU swept the most of its subdomain.
+// Sweep is the shape of the sweeps of the first GPU over most of its subdomain.
 type Sweep struct {
 	Block  [2]int `json:"block"`  // threads of a block along x and y
-	Layers int    `json:"layers"` // that a thread takes: planes, or rows in two dimensions
-	// What finding that out took on all GPUs; about 0 where it was known.
+	Layers int    `json:"layers"` // planes per thread, or rows in two dimensions
+	// Time of tuning on all GPUs; about 0 if cached.
 	TuningSeconds *float64 `json:"tuning_seconds,omitempty"`
 }
 
-// A Stop is the reason for which a run ended.
+// A Stop is the reason why a run ended.
 type Stop string
 
-// The reasons that a record knows.
+// The reasons in records.
 const (
 	StopTolerance   Stop = "tolerance"   // the change fell below the tolerance
-	StopIterations  Stop = "iterations"  // all steps asked for were done
-	StopInterrupted Stop = "interrupted" // somebody ended it between two steps
+	StopIterations  Stop = "iterations"  // all requested steps were run
+	StopTime        Stop = "time"        // the simulated time was reached, with steps whose length changes
+	StopInterrupted Stop = "interrupted" // it was interrupted between two steps
+	StopWallTime    Stop = "wall time"   // the time for steps was over
 	StopDiverged    Stop = "diverged"    // a check found values that are not finite
-	StopError       Stop = "error"       // it failed; Record.Failure says how
+	StopError       Stop = "error"       // it failed, see Record.Failure
 )
 
-// Norms sum up the field after a step and the change that the step made, over
-// the owned points.
+// Norms summarize the field after a step and the change by the step, over the owned points.
 type Norms struct {
 	MaxChange *float64 `json:"max_change,omitempty"` // largest absolute change
 	L2Change  *float64 `json:"l2_change,omitempty"`  // root of the sum of squares of the change
@@ -252,19 +299,23 @@ type Norms struct {
 	MaxNorm   *float64 `json:"max_norm,omitempty"`   // largest absolute value of the field
 }
 
-// ErrorNorms measure the distance from the exact solution.
+// ErrorNorms measure the deviation from the exact solution.
 type ErrorNorms struct {
 	L2  *float64 `json:"l2,omitempty"`  // root of h^d times the sum of squares
-	Max *float64 `json:"max,omitempty"` // largest absolute distance
+	Max *float64 `json:"max,omitempty"` // largest absolute deviation
 }
 
-// A Check is one line of the history: the norms after so many steps.
+// A Check is one line of the history: the norms after a step.
 type Check struct {
-	Iteration int `json:"iteration"`
+	Iteration int      `json:"iteration"`      // step of the check
+	Time      *float64 `json:"time,omitempty"` // simulated time after the step; none for laplace
+	DT        *float64 `json:"dt,omitempty"`   // length of the step, where it changes
 	Norms
+	Measures map[string]*float64 `json:"measures,omitempty"` // numbers that the config measures
+	Probes   map[string]*float64 `json:"probes,omitempty"`   // values at points, where the config has a probe at the step
 }
 
-// problem is the few settings that name a problem.
+// problem is the settings that describe a problem.
 type problem struct {
 	Solver    string
 	Precision string
@@ -272,11 +323,11 @@ type problem struct {
 	Stop      struct {
 		Tolerance float64
 		Norm      string
+		Field     string
 	}
 }
 
-// problemOf reads a problem out of settings of any type, by way of their JSON form.
-// Of settings without one it is empty.
+// problemOf reads a problem from settings of any type, through their JSON form. It is empty for other settings.
 func problemOf(settings any) (p problem) {
 	data, err := json.Marshal(settings)
 	if err != nil || json.Unmarshal(data, &p) != nil {
@@ -290,9 +341,8 @@ func (p problem) String() string {
 	return wording.Join(", ", strings.TrimSpace(p.Solver+" "+wording.Times(p.Grid.Size)), p.Precision)
 }
 
-// RunRow returns the row of a record of a run: what was solved how, and how fast.
-// The problem is described by the keys solver, grid.size and precision of the
-// settings.
+// RunRow returns the row of a record of a run: problem, scheme and speed. The keys solver, grid.size and precision of
+// the settings describe the problem.
 func (r *Record) RunRow() Row {
 	problem, run := problemOf(r.Settings), r.Run
 	row := NewRow().
@@ -301,8 +351,8 @@ func (r *Record) RunRow() Row {
 	).Label("precision", problem.Precision).
 		Label("devices", len(r.Devices)).Label("scheme", run.Scheme).Label("order", run.Order).Label("path", run.Path).
 		Label("iterations", run.Iterations)
-	if run.StepsAnExchange > 1 {
-		row = row.Label("steps_an_exchange", run.StepsAnExchange)
+	if run.StepsPerExchange > 1 {
+		row = row.Label("steps_per_exchange", run.StepsPerExchange)
 	}
 	if run.UpdatesPerSecond != nil {
 		row = row.Number(Updates, *run.UpdatesPerSecond)
@@ -322,20 +372,20 @@ func (r *Record) RunRow() Row {
 	return row
 }
 
-// A Host is the machine that a run was made on. What is unknown is left out.
+// A Host is the machine of a run. Unknown fields are omitted.
 type Host struct {
-	Name        string `json:"name,omitempty"`
-	OS          string `json:"os"`
-	Arch        string `json:"arch"`
-	CPU         string `json:"cpu,omitempty"`          // model, as the system calls it
+	Name        string `json:"name,omitempty"`         // host name
+	OS          string `json:"os"`                     // operating system
+	Arch        string `json:"arch"`                   // architecture
+	CPU         string `json:"cpu,omitempty"`          // model, as reported by the system
 	Cores       int    `json:"cores"`                  // logical cores that this process may use
 	MemoryBytes int64  `json:"memory_bytes,omitempty"` // physical memory
-	Driver      string `json:"driver,omitempty"`       // version of the GPU driver, where there is one
+	Driver      string `json:"driver,omitempty"`       // version of the GPU driver, if there is one
 	CUDA        string `json:"cuda,omitempty"`         // CUDA version of that driver
 }
 
-// Machine describes the host that this process runs on. The CPU model and the
-// memory are known on Linux only; Driver and CUDA are for the caller to fill in.
+// Machine describes the host of this process. The CPU model and the memory are known only on Linux; the caller sets
+// Driver and CUDA.
 func Machine() Host {
 	name, _ := os.Hostname()
 	memory, _ := strconv.ParseInt(strings.TrimSuffix(procValue("/proc/meminfo", "MemTotal"), " kB"), 10, 64)
@@ -349,7 +399,7 @@ func Machine() Host {
 	}
 }
 
-// procValue returns what follows the first "key:" of a line in a file under /proc, "" without one.
+// procValue returns the text after the first "key:" in a file under /proc, "" without one.
 func procValue(path, key string) string {
 	data, _ := os.ReadFile(path)
 	m := regexp.MustCompile(`(?m)^` + key + `[ \t]*:[ \t]*(.*)$`).FindSubmatch(data)

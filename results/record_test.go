@@ -204,29 +204,29 @@ func drawRow(t *rapid.T) results.Row {
 	return row
 }
 
-func TestReadRefuses(t *testing.T) {
+func TestReadErrors(t *testing.T) {
 	dir := t.TempDir()
 	for _, tc := range []struct{ name, content, want string }{
-		{"no JSON", "solver: heat", "no JSON, from byte 1: invalid character"},
-		{"nothing", " \n", "it is empty"},
+		{"no JSON", "solver: heat", "not JSON at byte 1: invalid character"},
+		{"nothing", " \n", "the file is empty"},
 		{"another JSON file", `{"name": "x"}`, "not a halox record"},
 		{"a list", `[1, 2]`, "not a halox record"},
 		{"a trace", `{"traceEvents": [], "otherData": {"format": "halox trace", "schema": 1}}`, "not a record but a trace"},
 		{"another's schema", `{"schema": "https://json-schema.org"}`, "not a halox record"},
 		{"no schema yet", `{"schema": 0}`, "its schema version is 0"},
 		{"half a schema", `{"schema": 1.5}`, "its schema version is 1.5"},
-		{"newer schema", `{"schema": 3, "rows": {"done": 3}}`, "its schema version is 3; this halox reads version 2"},
-		{"cut short", `{"schema": 2, "kind": "run`, "it ends in the middle, after 26 bytes"},
+		{"newer schema", `{"schema": 3, "rows": {"done": 3}}`, "the schema version must be 2, got 3"},
+		{"cut short", `{"schema": 2, "kind": "run`, "truncated after 26 bytes"},
 		{"no kind", `{"schema": 2, "rows": []}`, `it has no "kind"`},
-		{"older schema", `{"schema": 1, "rows": []}`, "its schema version is 1; this halox reads version 2"},
+		{"older schema", `{"schema": 1, "rows": []}`, "the schema version must be 2, got 1"},
 		{"rows of another form", `{"schema": 2, "kind": "pack", "rows": {"a": 1}}`, "cannot unmarshal"},
 		{"a label that is a list", `{"schema": 2, "kind": "pack", "rows": [{"labels": {"a": [1]}, "values": {}}]}`, `label "a" is [1], want a string or a number`},
 		{"a value that is a number", `{"schema": 2, "kind": "pack", "rows": [{"labels": {}, "values": {"time": 3}}]}`, `value "time"`},
-		{"a value without a unit", `{"schema": 2, "kind": "pack", "rows": [{"labels": {}, "values": {"time": {"value": 3}}}]}`, `value "time": it has no unit`},
-		{"many labels", `{"schema": 2, "kind": "pack", "rows": [` + manyRows(`{"labels": {"a%d": 1}, "values": {}}`) + `]}`, "its rows have more than 256 labels and metrics in row 257"},
-		{"many units", `{"schema": 2, "kind": "pack", "rows": [` + manyRows(`{"labels": {}, "values": {"time": {"unit": "%d", "value": 1}}}`) + `]}`, "more than 256 labels and metrics"},
+		{"a value without a unit", `{"schema": 2, "kind": "pack", "rows": [{"labels": {}, "values": {"time": {"value": 3}}}]}`, `value "time": must have a unit`},
+		{"many labels", `{"schema": 2, "kind": "pack", "rows": [` + manyRows(`{"labels": {"a%d": 1}, "values": {}}`) + `]}`, "must have at most 256 labels and metrics, exceeded in row 257"},
+		{"many units", `{"schema": 2, "kind": "pack", "rows": [` + manyRows(`{"labels": {}, "values": {"time": {"unit": "%d", "value": 1}}}`) + `]}`, "at most 256 labels and metrics"},
 		{"a long value", `{"schema": 2, "kind": "pack", "rows": [{"labels": {"a": ["` + strings.Repeat("x", 1e6) + `"]}, "values": {}}]}`, strings.Repeat("x", 150)},
-		{"a value of nothing", `{"schema": 2, "kind": "pack", "rows": [{"labels": {}, "values": {"time": {"unit": "us"}}}]}`, "neither a value nor a median"},
+		{"a value of nothing", `{"schema": 2, "kind": "pack", "rows": [{"labels": {}, "values": {"time": {"unit": "us"}}}]}`, "must have a value or a median"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := filepath.Join(dir, "record.json")
@@ -262,8 +262,8 @@ func TestWriteFailureKeepsTheOldRecord(t *testing.T) {
 		t.Error("a record that could not be written has changed the one that was there")
 	}
 	for want, bad := range map[string]*results.Record{
-		`its kind is "walk", which is none`: {Kind: "walk"},
-		`row 1: there is no metric "stpe"`:  {Kind: results.KindPack, Rows: []results.Row{results.NewRow().Number("stpe", 3)}},
+		`unknown kind "walk"`:          {Kind: "walk"},
+		`row 1: unknown metric "stpe"`: {Kind: results.KindPack, Rows: []results.Row{results.NewRow().Number("stpe", 3)}},
 	} {
 		resultstest.WantError(t, bad.Write(path), path, want)
 	}

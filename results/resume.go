@@ -44,7 +44,7 @@ func (r *Record) Continues(older *Record, except ...string) error {
 	return nil
 }
 
-// deviceFacts writes which devices took part, and how they are linked.
+// deviceFacts describes the devices and their links.
 func (r *Record) deviceFacts() (text string) {
 	for _, d := range r.Devices {
 		text = wording.Join(", ", text, wording.Join(" ", d.Backend, fmt.Sprint(d.ID), d.Name, d.PCIBusID))
@@ -55,7 +55,7 @@ func (r *Record) deviceFacts() (text string) {
 	return text
 }
 
-// plainSettings returns settings as JSON writes them, by name. Settings that are no object
+// plainSettings returns settings as JSON writes them, by name. Settings that are not an object
 // have the empty name.
 func plainSettings(settings any) map[string]string {
 	text, err := json.Marshal(settings)

@@ -15,43 +15,42 @@ import (
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// A Sample sums up repeated measurements.
+// A Sample summarizes repeated measurements.
 type Sample = measure.Sample
 
 // A Row is one measurement: labels say what was measured, values are the results. Both keep their order. Methods that
 // build a row return a new one, so that rows can share a beginning.
 type Row struct {
-	Labels  Labels `json:"labels"`
-	Values  Values `json:"values"`
-	Checked bool   `json:"checked,omitempty"` // what was computed or moved was compared with what it should be
-	Note    string `json:"note,omitempty"`
+	Labels  Labels `json:"labels"`            // what was measured
+	Values  Values `json:"values"`            // measured values
+	Checked bool   `json:"checked,omitempty"` // the result was compared with the expected one
+	Note    string `json:"note,omitempty"`    // remark for people
 }
 
-// A Label is a parameter: a string, or a finite number as a float64. The label params
-// holds further ones, as in n=1024,block=8, which [Row.Lookup] finds too.
+// A Label is a parameter: a string, or a finite number as a float64. The label params contains further ones, such as
+// n=1024,block=8, which [Row.Lookup] finds too.
 type Label struct {
-	Name  string
-	Value any
+	Name  string // name of the label
+	Value any    // string or number
 }
 
 // Labels are one JSON object in a record.
 type Labels []Label
 
-// A Value is what a metric came to, in a unit.
+// A Value is the measured sample of a metric, in a unit.
 type Value struct {
-	Metric Metric
-	Unit   string
+	Metric Metric // quantity
+	Unit   string // unit of the numbers
 	Sample
 }
 
 // Values are one JSON object in a record.
 type Values []Value
 
-// NewRow returns a row that says nothing.
+// NewRow returns an empty row.
 func NewRow() Row { return Row{} }
 
-// Label returns the row with a label: any string or number, others by their text. One
-// with the empty text is left out.
+// Label returns the row with a label: any string or number, other types as text. A label with empty text is omitted.
 func (r Row) Label(name string, value any) Row {
 	v := labelValue(value)
 	r.Labels = slices.DeleteFunc(slices.Clone(r.Labels), func(l Label) bool { return l.Name == name })
@@ -83,8 +82,7 @@ func labelValue(value any) any {
 	return number
 }
 
-// Value returns the row with what a metric came to. A sample of nothing, or whose
-// median is not finite, is left out.
+// Value returns the row with the sample of a metric. A sample that is empty, or whose median is not finite, is omitted.
 func (r Row) Value(m Metric, s Sample) Row {
 	r.Values = slices.DeleteFunc(slices.Clone(r.Values), func(v Value) bool { return v.Metric == m })
 	if s.N > 0 && s.Finite() {
@@ -93,11 +91,11 @@ func (r Row) Value(m Metric, s Sample) Row {
 	return r
 }
 
-// Number returns the row with a number that was measured once or has no known spread.
+// Number returns the row with a number that was measured once or whose spread is unknown.
 func (r Row) Number(m Metric, v float64) Row { return r.Value(m, measure.Exact(v)) }
 
-// Transfer returns the row with the time of a transfer of some bytes, the time of a plain copy of as many if there is
-// one, and what follows: time, rate, copy_time, copy_rate and share.
+// Transfer returns the row with the time of a transfer of some bytes, the time of a plain copy of the same size if
+// there is one, and derived values: time, rate, copy_time, copy_rate and share.
 func (r Row) Transfer(bytes int64, time, plain Sample) Row {
 	r = r.Value(Time, time).Value(Rate, time.Under(float64(bytes)/1e3))
 	if plain.N == 0 {
@@ -119,7 +117,7 @@ func (r Row) Join(other Row) Row {
 	return r
 }
 
-// Get returns what a metric came to.
+// Get returns the sample of a metric, in the unit of Unit; ok is false if it was not measured.
 func (r Row) Get(m Metric) (Sample, bool) {
 	for _, v := range r.Values {
 		if v.Metric == m {
@@ -129,7 +127,7 @@ func (r Row) Get(m Metric) (Sample, bool) {
 	return Sample{}, false
 }
 
-// Median returns the median of a metric, NaN where it was not measured.
+// Median returns the median of a metric, NaN if it was not measured.
 func (r Row) Median(m Metric) float64 {
 	if s, ok := r.Get(m); ok {
 		return s.Median
@@ -137,7 +135,7 @@ func (r Row) Median(m Metric) float64 {
 	return math.NaN()
 }
 
-// Unit returns that of a metric in this row.
+// Unit returns the unit of a metric in this row.
 func (r Row) Unit(m Metric) string {
 	for _, v := range r.Values {
 		if v.Metric == m {
@@ -147,11 +145,10 @@ func (r Row) Unit(m Metric) string {
 	return m.info().unit
 }
 
-// paramsLabel is the label that holds further ones.
+// paramsLabel is the label that contains further ones.
 const paramsLabel = "params"
 
-// Lookup returns the value of a label, a string or a float64, or of a parameter in
-// the label params; nil where there is none.
+// Lookup returns the value of a label, a string or a float64, or of a parameter in the label params; nil for none.
 func (r Row) Lookup(name string) any {
 	var params any
 	for _, l := range r.Labels {
@@ -176,7 +173,7 @@ func (r Row) Lookup(name string) any {
 	return nil
 }
 
-// Text returns the value of a label as text, "" where there is none.
+// Text returns the value of a label as text, "" for none.
 func (r Row) Text(name string) string { return labelText(r.Lookup(name)) }
 
 // Float returns the value of a label that is a number.
@@ -188,7 +185,7 @@ func (r Row) Float(name string) (float64, bool) {
 // Text returns the value as text, "" for none.
 func (l Label) Text() string { return labelText(l.Value) }
 
-// labelText writes a label's value.
+// labelText formats a label's value.
 func labelText(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -244,7 +241,7 @@ func (v *Values) UnmarshalJSON(data []byte) error {
 	})
 }
 
-// valueFile is a value in a record: a number, or what sums up several.
+// valueFile is a value in a record: a number, or a summary of several.
 type valueFile struct {
 	Unit   string      `json:"unit"`
 	Value  *float64    `json:"value,omitempty"`
@@ -268,19 +265,18 @@ func newValueFile(v Value) valueFile {
 	return f
 }
 
-// value fills in what a record leaves out: quartiles fall on the median, extremes on
-// the quartiles.
+// value fills in omitted numbers: quartiles equal the median, extremes the quartiles.
 func (f valueFile) value(m Metric) (Value, error) {
 	v := Value{Metric: m, Unit: f.Unit}
 	if f.Unit == "" {
-		return v, errors.New("it has no unit")
+		return v, errors.New("must have a unit")
 	}
 	if f.Value != nil {
 		v.Sample = measure.Exact(*f.Value)
 		return v, nil
 	}
 	if f.Median == nil {
-		return v, errors.New("it has neither a value nor a median")
+		return v, errors.New("must have a value or a median")
 	}
 	or := func(p *float64, other float64) float64 {
 		if p == nil {
@@ -329,7 +325,7 @@ func marshalObject(n int, pair func(i int) (string, any)) ([]byte, error) {
 func eachKey(data []byte, f func(name string, raw json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return fmt.Errorf("%s is no object", data)
+		return fmt.Errorf("must be an object, got %s", data)
 	}
 	for d.More() {
 		name, err := d.Token()

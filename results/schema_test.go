@@ -58,8 +58,7 @@ func records(t *testing.T) (paths []string) {
 	return paths
 }
 
-// Every record that is kept beside the code can be read, and is as the schema says
-// when it is written.
+// Every record in the repository can be read, and satisfies the schema when it is written.
 func TestKeptRecords(t *testing.T) {
 	testdevices.InTurn(t, 1, 4)
 	s := schema(t)

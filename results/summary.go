@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// Summary writes a short text about a finished run, one aligned line a subject.
-// What the record doesn't know has no line. The problem is described by the keys
-// solver, grid.size and precision of the settings. A record that is of no run is an
-// error.
+// Summary writes a short text about a finished run, one aligned line per subject; unknown properties have no
+// line. The keys solver, grid.size and precision of the settings describe the problem. A record of another
+// kind is an error.
 func (r *Record) Summary(w io.Writer) error {
 	if r.Run == nil {
 		return fmt.Errorf("results: write summary: a record of kind %q is of no run", r.Kind)
@@ -36,8 +37,10 @@ func (r *Record) summaryLines() []summaryLine {
 	lines := []summaryLine{
 		{"problem", problemOf(r.Settings).String()},
 		{"devices", r.deviceNames()},
-		{"split", run.split()},
+		{"subdomains", run.subdomains(len(problemOf(r.Settings).Grid.Size))},
 		{"scheme", run.schedule()},
+		{"restarted", run.restarted()},
+		{"faults", run.faults()},
 		{"stopped", wording.Join(": ", run.ending(), run.bound(problemOf(r.Settings)))},
 		{"failure", r.Failure},
 		{"time", pair("reached", run.Time, "dt", run.DT)},
@@ -45,22 +48,45 @@ func (r *Record) summaryLines() []summaryLine {
 		{"residual", named("max", run.Residual)},
 		{"field", pair("max", run.MaxNorm, "rms", run.L2Norm)},
 	}
-	if run.Error != nil {
+	for _, field := range slices.Sorted(maps.Keys(run.Errors)) {
+		e := run.Errors[field]
+		lines = append(lines, summaryLine{"error", field + ": " + pair("max", e.Max, "l2", e.L2)})
+	}
+	if run.Error != nil && run.Errors == nil {
 		lines = append(lines, summaryLine{"error", pair("max", run.Error.Max, "l2", run.Error.L2)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(run.Measures)) {
+		text := pair(name, run.Measures[name], "at the start", run.StartMeasures[name])
+		lines = append(lines, summaryLine{"measured", text})
+	}
+	for _, s := range run.Series {
+		text := fmt.Sprintf("%d written in %.3g s, %s", s.Written, s.Seconds, wording.Prefixed(float64(s.Bytes), "B"))
+		if s.Failed > 0 {
+			text += fmt.Sprintf(", %d failed", s.Failed)
+		}
+		lines = append(lines, summaryLine{"series", s.File + ": " + text})
+	}
+	if len(run.Series) > 0 {
+		lines = append(lines, summaryLine{"waited", fmt.Sprintf("steps %.3g s for series", *run.SeriesWaited)})
+	}
+	if run.Samples > 0 {
+		lines = append(lines, summaryLine{"statistics", fmt.Sprintf("%d samples", run.Samples)})
 	}
 	return append(lines,
 		summaryLine{"speed", run.speed()},
 		summaryLine{"sweep", run.sweep()},
 		summaryLine{"exchanged", wording.Prefixed(float64(run.BytesExchanged), "B")},
+		summaryLine{"saved", run.Checkpoints.text()},
 		summaryLine{"seconds", pair("setup", run.SetupSeconds, "loop", run.LoopSeconds)},
 	)
 }
 
-func (r *Run) split() string {
+// subdomains returns their number along each axis of a grid of dims dimensions, or of 3 if dims is 0.
+func (r *Run) subdomains(dims int) string {
 	if r.Decomposition == [3]int{} {
 		return ""
 	}
-	return wording.Times(r.Decomposition[:])
+	return wording.Times(r.Decomposition[:min(cmp.Or(dims, 3), 3)])
 }
 
 func (r *Run) schedule() string {
@@ -68,8 +94,49 @@ func (r *Run) schedule() string {
 	if r.Path != "" {
 		text = wording.Join(" ", text, "over", r.Path)
 	}
-	if r.StepsAnExchange > 1 {
-		text = fmt.Sprintf("%s, %d steps between two exchanges", text, r.StepsAnExchange)
+	if r.StepsPerExchange > 1 {
+		text = fmt.Sprintf("%s, %d steps between two exchanges", text, r.StepsPerExchange)
+	}
+	return text
+}
+
+// restarted describes the checkpoint from which the run continued.
+func (r *Run) restarted() string {
+	if r.RestartStep == nil {
+		return ""
+	}
+	return fmt.Sprintf("from step %d", *r.RestartStep)
+}
+
+// faults describes the faults that the run has survived.
+func (r *Run) faults() string {
+	if len(r.Faults) == 0 {
+		return ""
+	}
+	last := r.Faults[len(r.Faults)-1]
+	text := fmt.Sprintf("%d, the last at step %d: %s", len(r.Faults), last.Step, last.Message)
+	if left := len(last.Left); left < len(last.Devices) {
+		text += fmt.Sprintf("; %d of %d devices left", left, len(last.Devices))
+	}
+	return text
+}
+
+// text describes the checkpoints.
+func (c *Checkpoints) text() string {
+	if c == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%d checkpoints in %s", c.Written, c.Folder)
+	if c.Step != nil {
+		text += fmt.Sprintf(", the last at step %d", *c.Step)
+	}
+	for _, n := range []struct {
+		count int
+		what  string
+	}{{c.Skipped, "skipped"}, {c.Failed, "failed"}, {c.Waited, "with steps waiting"}} {
+		if n.count > 0 {
+			text += fmt.Sprintf(", %d %s", n.count, n.what)
+		}
 	}
 	return text
 }
@@ -82,6 +149,10 @@ func (r *Run) ending() string {
 	switch r.Stopped {
 	case StopTolerance:
 		return fmt.Sprintf("tolerance reached after %d %s", r.Iterations, unit)
+	case StopWallTime:
+		return fmt.Sprintf("the wall time was over after %d %s", r.Iterations, unit)
+	case StopTime:
+		return fmt.Sprintf("the time was reached after %d %s", r.Iterations, unit)
 	case StopIterations:
 		return fmt.Sprintf("all %d %s done", r.Iterations, unit)
 	default:
@@ -89,13 +160,16 @@ func (r *Run) ending() string {
 	}
 }
 
-// bound says what the tolerance that ended a run bounds.
+// bound describes the quantity that the tolerance of a finished run bounds.
 func (r *Run) bound(p problem) string {
 	if r.Stopped != StopTolerance || p.Stop.Tolerance == 0 {
 		return ""
 	}
 	what := map[string]string{"residual": "largest residual", "l2": "l2 norm of the change in a step"}[p.Stop.Norm]
-	return fmt.Sprintf("%s at most %v", cmp.Or(what, "largest change in a step"), p.Stop.Tolerance)
+	if what = cmp.Or(what, "largest change in a step"); p.Stop.Field != "" {
+		what += " of " + p.Stop.Field
+	}
+	return fmt.Sprintf("%s at most %v", what, p.Stop.Tolerance)
 }
 
 func (r *Run) speed() string {
@@ -105,7 +179,7 @@ func (r *Run) speed() string {
 	return wording.Prefixed(*r.UpdatesPerSecond, "point/s")
 }
 
-// pair shows up to two named numbers, to four digits, without those that are nil.
+// pair formats up to two named numbers, to four digits, without those that are nil.
 func pair(name1 string, v1 *float64, name2 string, v2 *float64) string {
 	return wording.Join(", ", named(name1, v1), named(name2, v2))
 }
@@ -117,7 +191,7 @@ func named(name string, v *float64) string {
 	return fmt.Sprintf("%s %.4g", name, *v)
 }
 
-// sweep says by which thread blocks, and how long it took to find them.
+// sweep describes the thread blocks, and the time of tuning.
 func (r *Run) sweep() string {
 	if r.Sweep == nil {
 		return ""

@@ -37,18 +37,17 @@ func align(w *strings.Builder, lines [][]string) {
 	}
 }
 
-// Formats are those that [WriteTable] knows.
+// Formats are the formats of [WriteTable].
 var formats = []string{"text", "markdown", "csv"}
 
-// Formats returns the formats that WriteTable knows.
+// Formats returns the formats of WriteTable.
 func Formats() []string { return slices.Clone(formats) }
 
-// WriteTable writes the rows of some records as one table, in their order: a column
-// for each label that varies, for what else has to be told apart, and for each metric.
-// In text and markdown what all rows have in common stands above, metrics are medians
-// in the unit that people read, and a median whose 95% confidence interval reaches
-// farther than 1% is followed by how far. In csv each label has a column, and each
-// metric one for each of what its sample says, in the unit of the record.
+// WriteTable writes the rows of some records as one table, in their order: one column per label that varies,
+// per other distinction, and per metric. In text and markdown, common properties of all rows are above the
+// table, metrics are medians in display units, and a median whose 95% confidence interval exceeds 1% is
+// followed by its width. In csv each label has a column, and each metric one per property of its sample, in
+// the unit of the record.
 func WriteTable(w io.Writer, format string, all ...Source) error {
 	t := newTable(all)
 	var text strings.Builder
@@ -59,7 +58,7 @@ func WriteTable(w io.Writer, format string, all ...Source) error {
 	case "csv":
 		err = t.csv(&text)
 	default:
-		err = fmt.Errorf("there is no format %q: take %s", format, strings.Join(formats, ", "))
+		err = fmt.Errorf("the format must be one of %s, got %q", strings.Join(formats, ", "), format)
 	}
 	if err == nil {
 		_, err = io.WriteString(w, text.String())
@@ -74,11 +73,11 @@ func WriteTable(w io.Writer, format string, all ...Source) error {
 type table struct {
 	sources []Source
 	rows    []tableRow
-	labels  []string // in the order in which rows have them
+	labels  []string // in the order of the rows
 	metrics []metricColumn
 }
 
-// tableRow is a row and where it comes from.
+// tableRow is a row and its source.
 type tableRow struct {
 	Row
 	source int
@@ -110,7 +109,7 @@ func newTable(all []Source) *table {
 	return t
 }
 
-// insertAfter adds a name that is not there yet, after another.
+// insertAfter adds a missing name after another.
 func insertAfter(names []string, previous, name string) []string {
 	if slices.Contains(names, name) {
 		return names
@@ -118,7 +117,7 @@ func insertAfter(names []string, previous, name string) []string {
 	return slices.Insert(names, slices.Index(names, previous)+1, name)
 }
 
-// label returns the text of a row's own label, not of a parameter of another.
+// label returns the text of a row's label, excluding parameters of other labels.
 func (r tableRow) label(name string) string {
 	for _, l := range r.Labels {
 		if l.Name == name {
@@ -128,14 +127,13 @@ func (r tableRow) label(name string) string {
 	return ""
 }
 
-// value returns what a row has in a column.
+// value returns the value of a row in a column.
 func (r tableRow) value(c metricColumn) (Sample, bool) {
 	s, ok := r.Get(c.metric)
 	return s, ok && r.Unit(c.metric) == c.unit
 }
 
-// split returns the labels that vary, and what is to be said of the others. Of a single
-// row all are columns.
+// split returns the labels that vary, and a text about the others. For a single row all are columns.
 func (t *table) split() (columns []string, common string) {
 	var said []string
 	for _, name := range t.labels {
@@ -155,7 +153,7 @@ func (t *table) split() (columns []string, common string) {
 	return columns, strings.Join(said, ", ")
 }
 
-// head describes the records: kind, machine, time, and how far they came; those with the same description share a line.
+// head describes the records: kind, machine, time, and outcome; those with the same description share a line.
 func (t *table) head() (lines []string) {
 	var abouts []string
 	names := map[string][]string{}
@@ -184,13 +182,13 @@ func (t *table) head() (lines []string) {
 	return lines
 }
 
-// about describes a record: its kind, machine and halox, and what ended it early.
+// about describes a record: its kind, machine and halox, and the error that ended it early.
 func (s Source) about() string {
 	return wording.Join(", ", string(s.Kind), s.machine(), s.Halox.String(), s.State())
 }
 
-// cells returns the table as people read it, the names of the columns first, and how
-// many columns are of words.
+// cells returns the table for display, with the names of the columns first, and the number of columns with
+// words.
 func (t *table) cells() (lines [][]string, common string) {
 	labels, common := t.split()
 	head := slices.Clone(labels)
@@ -226,8 +224,8 @@ func (t *table) cells() (lines [][]string, common string) {
 	return lines, oneLine(common)
 }
 
-// oneLine returns a text of a record with spaces for line breaks and other controls, which
-// would break a table.
+// oneLine returns a text of a record with spaces for line breaks and other control characters, which would
+// break a table.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -237,7 +235,7 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// cell is a median as people read it.
+// cell formats a median for display.
 func (r tableRow) cell(c metricColumn) string {
 	s, ok := r.value(c)
 	if !ok {
@@ -251,7 +249,7 @@ func (r tableRow) cell(c metricColumn) string {
 	return text
 }
 
-// write writes the table as people read it, with bars around cells in markdown.
+// write writes the table for display, with bars around cells in markdown.
 func (t *table) write(w *strings.Builder, markdown bool) {
 	lines, common := t.cells()
 	for _, line := range append(t.head(), common) {
@@ -264,7 +262,7 @@ func (t *table) write(w *strings.Builder, markdown bool) {
 	}
 	switch {
 	case len(t.rows) == 0:
-		fmt.Fprintln(w, "there are no rows")
+		fmt.Fprintln(w, "no rows")
 	case markdown:
 		t.markdown(w, lines)
 	default:
@@ -296,7 +294,7 @@ func (t *table) markdown(w *strings.Builder, lines [][]string) {
 	}
 }
 
-// csv writes all that rows say, with a column for each part of a sample.
+// csv writes all data of the rows, with a column for each part of a sample.
 func (t *table) csv(w io.Writer) error {
 	head := append([]string{"file", "kind"}, t.labels...)
 	for _, c := range t.metrics {

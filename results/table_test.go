@@ -78,14 +78,14 @@ func TestTableOfNothing(t *testing.T) {
 	empty := resultstest.Source(results.KindLinks)
 	empty.Interrupted = true
 	for _, format := range []string{"text", "markdown"} {
-		if text := table(t, format, empty); !strings.Contains(text, "interrupted") || !strings.Contains(text, "there are no rows") {
+		if text := table(t, format, empty); !strings.Contains(text, "interrupted") || !strings.Contains(text, "no rows") {
 			t.Errorf("%q", text)
 		}
 	}
 	if text := table(t, "csv", empty); text != "file,kind,checked,note\n" {
 		t.Errorf("%q", text)
 	}
-	resultstest.WantError(t, results.WriteTable(&strings.Builder{}, "html", empty), `there is no format "html": take text, markdown, csv`)
+	resultstest.WantError(t, results.WriteTable(&strings.Builder{}, "html", empty), `the format must be one of text, markdown, csv, got "html"`)
 	resultstest.WantError(t, results.WriteTable(brokenWriter{}, "text", empty), "write table", "broken pipe")
 }
 
@@ -173,7 +173,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-func TestFilterRefuses(t *testing.T) {
+func TestFilterErrors(t *testing.T) {
 	s := resultstest.Schemes()
 	for _, tc := range []struct {
 		name   string
@@ -181,7 +181,7 @@ func TestFilterRefuses(t *testing.T) {
 		metric results.Metric
 		says   string
 	}{
-		{"a label that is not there", []results.Condition{{Label: "colour", Value: "red"}}, results.GFLOPS, `no row has the label "colour"; there are scheme, path, points, devices`},
+		{"a label that is not there", []results.Condition{{Label: "color", Value: "red"}}, results.GFLOPS, `no row has the label "color"; there are scheme, path, points, devices`},
 		{"a value that no row has", []results.Condition{{Label: "devices", Value: "3"}}, results.GFLOPS, "no row has devices=3"},
 		{"a metric that is not there", nil, results.Step, `no row has the metric "step"; there are gflops`},
 	} {
@@ -216,7 +216,7 @@ func TestOnlyFilesAreRead(t *testing.T) {
 	if err := errors.Join(os.WriteFile(huge, nil, 0o644), os.Truncate(huge, 1<<30+1)); err != nil {
 		t.Skip("SKIPPED: ", err)
 	}
-	for name, why := range map[string]string{os.DevNull: "it is a device, not a regular file", huge: "it has more than"} {
+	for name, why := range map[string]string{os.DevNull: "it is a device, not a regular file", huge: "must have at most"} {
 		_, err := results.Read(name)
 		resultstest.WantError(t, err, name, why)
 		_, err = trace.Read(name)

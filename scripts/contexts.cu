@@ -1,9 +1,9 @@
-// contexts: what a plain CUDA program takes to open a context on every GPU and to release it, to hold the
-// start of `halox run` against. It prints one line, milliseconds of
+// contexts: the time that a plain CUDA program takes to open a context on every GPU and to release it, for comparison
+// with the start of `halox run`. It prints one line, milliseconds of
 //
 //   CUINIT CONTEXTS RELEASE
 //
-// one GPU after the other, with the flags that halox has.
+// one GPU at a time, with the flags that halox uses.
 //
 // Build: nvcc -O2 -std=c++17 -o contexts contexts.cu -lcuda    Use: contexts
 
@@ -22,7 +22,7 @@ static void check(CUresult code, const char *call) {
 }
 #define CHECK(call) check(call, #call)
 
-// lap returns the milliseconds since the last one.
+// lap returns the milliseconds since the previous call.
 static double lap() {
 	static auto last = std::chrono::steady_clock::now();
 	const auto now = std::chrono::steady_clock::now();

@@ -9,11 +9,13 @@
 #   sanitize      compute-sanitizer: memcheck and racecheck of kernels of each kind
 #   table, exchange, packing, links, latency, sweep
 #                 one benchmark each, with its record
+#   checkpoint    checkpoints of heat on FOLDER (default: /dev/shm): steps meanwhile, writing and reading; less than 90 seconds
 #   performance   most of what the pages in docs/results read; about five minutes on 4 H200
 #   examples      the example programs
-#   auto          scheme auto beside each other scheme, for examples and configs on one and two GPUs, for some AUTO_TIME
+#   auto          scheme auto compared with each other scheme, for examples and configs on one and two GPUs, for some AUTO_TIME
 #                 seconds each (default: 240). It fails where auto is more than 3% slower than the best. PROBLEMS names others
 #                 than the default, see auto_problems below
+#   equations     solver: equation compared with solver: heat, with the rate of copies and with the example programs
 #   turns         this halox and BEFORE, an older one, alternately; without BEFORE this one twice
 #   ranks         benchmarks of device ranks, with NVSHMEM if its Python package is installed, and applications
 #   applications  the examples with device ranks, at the sizes of the thesis and larger, on one, two and four GPUs
@@ -60,7 +62,7 @@ made() {
 	echo "# $("$bundle/halox" --version | sed 's/ version / /'), $gpus${1:+; $1}"
 }
 
-# found keeps what tests, sanitizers and soak found, where there are logs of them, beside the records.
+# found keeps what tests, sanitizers and soak found, where there are logs of them, next to the records.
 found() {
 	local log lines
 	cd "$work" || return
@@ -80,7 +82,7 @@ limited() {
 	wait $!
 }
 
-# job COMMAND...: runs it beside others, JOBS at a time, each with another GPU first. joined waits for all.
+# job COMMAND...: runs it in parallel with others, JOBS at a time, each with another GPU first. joined waits for all.
 started=() # their processes
 job() {
 	local jobs=${JOBS:-$(($(nproc) / 3))}
@@ -128,7 +130,7 @@ check() {
 APART="kernels-temporal solvers solvers-scheme halo-ranks kernels-step kernels-sweep halo-packing halo"
 
 # Tests that look at limits of time or at how much memory of a GPU is free, and those of kernels of several processes, which wait for each other and
-# would take turns with all others: they run last, nothing beside them.
+# would take turns with all others: they run last, and alone.
 ALONE="halo-ranks.TestProcesses solvers.TestAGPUThatFails solvers.TestCloseFreesAll solvers.TestProcessesNameWhoIsLost"
 
 # All test programs, each where the files that it reads lie, several at a time: what they test on GPUs.
@@ -243,7 +245,7 @@ table() {
 	"$bundle/halox" results "$out"/records/heat3d-*.json || failed=1
 }
 
-# Halo exchanges of six faces over every path, beside plain copies.
+# Halo exchanges of six faces over every path, and plain copies.
 exchange() {
 	mkdir -p "$records"
 	"$bundle/halox" bench exchange --points 16,32,64,128,256,512,768 --radii 1,2,3,4 --fields 1,4,8 \
@@ -328,33 +330,33 @@ performance() {
 		timed schemes-paper 120 "$halox" bench schemes --precisions float64 --points "$points" --budget "$budget" \
 			--schemes baseline,two-stream,assisted --record "$dir/schemes-paper.json"
 	timed schemes-float32 60 "$halox" bench schemes --precisions float32 --points "$points" --budget "$budget" \
-		--devices "$gpus" --record "$dir/schemes-float32.json" --plot "$dir/schemes-float32.png"
+		--device-counts "$gpus" --record "$dir/schemes-float32.json" --plot "$dir/schemes-float32.png"
 	timed schemes-slabs 75 "$halox" bench schemes --precisions float64 --points "$points" --budget "$budget" --cut slabs \
 		--schemes baseline,two-stream,assisted --paths staged,peer \
 		--record "$dir/schemes-slabs.json" --plot "$dir/schemes-slabs.png"
 	timed schemes-2d 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" \
-		--budget "$budget" --devices "$gpus" --record "$dir/schemes-2d.json" --plot "$dir/schemes-2d.png"
+		--budget "$budget" --device-counts "$gpus" --record "$dir/schemes-2d.json" --plot "$dir/schemes-2d.png"
 	timed schemes-norms 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" --norms 0,1,100 \
-		--schemes graph,blocked,fused,resident --paths direct --budget "$budget" --devices "1,$gpus" --record "$dir/schemes-norms.json"
+		--schemes graph,blocked,fused,resident --paths direct --budget "$budget" --device-counts "1,$gpus" --record "$dir/schemes-norms.json"
 	timed schemes-norms-3d 60 "$halox" bench schemes --precisions float64 --points "${CUBES:-256,512}" --norms 1,2,4,10,100 \
-		--schemes blocked,fused --paths direct --budget "$budget" --devices "1,$gpus" --record "$dir/schemes-norms-3d.json"
+		--schemes blocked,fused --paths direct --budget "$budget" --device-counts "1,$gpus" --record "$dir/schemes-norms-3d.json"
 	# Several steps between two exchanges, and several in one pass over memory.
 	timed schemes-steps 60 "$halox" bench schemes --precisions float64 --points "$points" --exchange-steps 1,2,4,8 --schemes fused,blocked \
-		--paths direct --budget "$budget" --devices "$gpus" --record "$dir/schemes-steps.json"
+		--paths direct --budget "$budget" --device-counts "$gpus" --record "$dir/schemes-steps.json"
 	timed schemes-steps-2d 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" \
-		--exchange-steps 1,4,8,16 --schemes fused,blocked --paths direct --budget "$budget" --devices "$gpus" --record "$dir/schemes-steps-2d.json"
+		--exchange-steps 1,4,8,16 --schemes fused,blocked --paths direct --budget "$budget" --device-counts "$gpus" --record "$dir/schemes-steps-2d.json"
 	timed schemes-norms-steps 40 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" --norms 1 \
-		--exchange-steps 2,4,8 --schemes blocked --paths direct --budget "$budget" --devices "$gpus" --record "$dir/schemes-norms-steps.json"
+		--exchange-steps 2,4,8 --schemes blocked --paths direct --budget "$budget" --device-counts "$gpus" --record "$dir/schemes-norms-steps.json"
 	timed schemes-large 60 "$halox" bench schemes --points "${LARGE:-1024}" --schemes fused,blocked --paths direct --exchange-steps 1,4 \
 		--budget "$budget" --record "$dir/schemes-large.json"
 	timed schemes-steps-resident 40 "$halox" bench schemes --precisions float64 --points 64,128 --exchange-steps 1,2,3,4 --schemes resident \
-		--budget "$budget" --devices "1,$gpus" --record "$dir/schemes-steps-resident.json"
+		--budget "$budget" --device-counts "1,$gpus" --record "$dir/schemes-steps-resident.json"
 	timed schemes-steps-resident-2d 40 "$halox" bench schemes --dims 2 --precisions float32 --points 1024 --exchange-steps 1,2,3,4 --norms 0,1,100 \
-		--schemes resident --budget "$budget" --devices "1,$gpus" --record "$dir/schemes-steps-resident-2d.json"
+		--schemes resident --budget "$budget" --device-counts "1,$gpus" --record "$dir/schemes-steps-resident-2d.json"
 	timed sweep-sums 40 "$halox" bench sweep --stencils 5-point,7-point,27-point --points-2d 16384 --points-3d 512 \
 		--norms 1 --sums fast,reproducible --record "$dir/sweep-sums.json"
 	timed schemes-sums 40 "$halox" bench schemes --precisions float64 --points "${SUMMED:-128,512}" --norms 0,1,100 --sums fast,reproducible \
-		--schemes two-stream,fused --paths direct,peer --budget "$budget" --devices 1 --record "$dir/schemes-sums.json"
+		--schemes two-stream,fused --paths direct,peer --budget "$budget" --device-counts 1 --record "$dir/schemes-sums.json"
 	for what in two-stream,assisted fused,resident; do
 		timed "scaling-${what#*,}" 60 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" \
 			--schemes "$what" --record "$dir/scaling-${what#*,}.json"
@@ -413,7 +415,7 @@ counters() {
 			--section SpeedOfLight --section ComputeWorkloadAnalysis --section MemoryWorkloadAnalysis --section SchedulerStats --section WarpStateStats --section LaunchStats --section Occupancy \
 			"$bundle/kernels-temporal.test" -test.run '^$' -test.bench "$2" -test.benchtime 1x >"$log" 2>&1 || { failed=1 && echo "FAIL  counters of $2" && tail -n 5 "$log"; }
 	}
-	ncu --list-sections >/dev/null 2>&1 # the first call of all copies files that those beside it would miss
+	ncu --list-sections >/dev/null 2>&1 # the first call of all copies files that calls at the same time would miss
 	all=(points=7/float{64,32}/plain/depth=4/sides=fixed/pass_planes points=5/float64/plain/depth=10/sides=fixed/pass_strips points=5/float32/plain/depth=12/sides=fixed/pass_strips
 		points=13/float64/plain/depth=2/sides=fixed/pass_stars points=27/float64/plain/depth=2/sides=fixed/pass_sums)
 	for what in ${PASSES:-"${all[@]}"}; do
@@ -438,7 +440,7 @@ seconds() {
 	local to=$records/performance gpus n watch most
 	gpus=$(nvidia-smi -L | wc -l)
 	mkdir -p "$to"
-	made "runs of scheme blocked; us a step, seconds of all steps, MHz and W while GPUs work" >"$to/seconds.txt"
+	made "runs of scheme blocked; us per step, seconds of all steps, MHz and W while GPUs work" >"$to/seconds.txt"
 	watched() { # NAME CONFIG SIZE PRECISION GPUS STEPS ITERATIONS: STEPS are those between two exchanges
 		nvidia-smi --format=csv,noheader,nounits -lms 100 --query-gpu=clocks.sm,power.draw.instant >"$out/watched" &
 		watch=$!
@@ -612,19 +614,89 @@ auto_line() {
 		}'
 }
 
+# equations runs equations from config files on one GPU next to what they are compared with, three times in turns: the
+# Laplacian next to solver heat, div(kappa, u) with a source next to the driver's copy, and two samples next to the example
+# programs. CUBE, SQUARE, SCHEMES and BACKEND name other sizes, schemes and another backend.
+equations() {
+	local LC_ALL=C cube=${CUBE:-512} square=${SQUARE:-8192} begin=$SECONDS to=$records backend=${BACKEND-cuda} scheme turn
+	local common="grid: {size: [$cube, $cube, $cube]}"
+	mkdir -p "$to"
+	: >"$out/equations.rates"
+	{
+		echo "solver: equation" && echo "$common"
+		echo "fields: {u: {initial: x*y*z}}" && echo "equations: {u: lap(u)}" && echo "time: {dt: auto}"
+	} >"$out/text.yaml"
+	{
+		echo "solver: heat" && echo "$common" && echo "initial: x*y*z"
+		echo "boundary: {x: {dirichlet: 0}, y: {dirichlet: 0}, z: {dirichlet: 0}}"
+	} >"$out/heat.yaml"
+	{
+		echo "solver: equation" && echo "$common" && echo "constants: {kappa: 1 + 0.5*sin(7*x*y*z)}"
+		echo "fields: {u: {initial: x*y*z}}" && echo "equations: {u: 'div(kappa, u) + sin(3*x)'}" && echo "time: {dt: 1.0e-8}"
+	} >"$out/varied.yaml"
+	ran() { # CASE SIDE FILE SCHEME STEPS FLAGS...
+		"$bundle/halox" run "$3" --record "$out/equation.json" --set "devices.backend=$backend" --set devices.count=1 --set precision=float64 \
+			--set "exchange.scheme=$4" --set "stop.iterations=$5" "${@:6}" >"$out/equation.log" 2>&1 || { said "$1" "$4"; return; }
+		"$bundle/halox" results "$out/equation.json" --format csv | awk -F, -v of="$1 $4 $2" '
+			NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+			{ print of, $at["updates (1/s)"] }' >>"$out/equations.rates"
+		rm -f "$out/equation.json"
+	}
+	example_ran() { # NAME SIZE SCHEME STEPS
+		"$bundle/examples/$1" --backend "$backend" --devices 1 --size "$2" --scheme "$3" --steps "$4" >"$out/equation.log" 2>&1 || { said "$1" "$3"; return; }
+		sed -n "s|.* scheme [a-z-]*: \(.*\) updates/s\$|$1 $3 other \1|p" "$out/equation.log" >>"$out/equations.rates"
+	}
+	said() { # CASE SCHEME
+		grep -q 'does not suit' "$out/equation.log" && return
+		failed=1
+		echo "FAIL  $1 by $2: $(tail -n 1 "$out/equation.log")"
+	}
+	for turn in 1 2 3; do
+		for scheme in ${SCHEMES:-baseline two-stream assisted graph blocked fused resident}; do
+			ran lap file text.yaml "$scheme" "${STEPS:-400}"
+			ran lap other heat.yaml "$scheme" "${STEPS:-400}"
+		done
+		ran varied file varied.yaml fused "${STEPS:-400}"
+		timed copy 60 "$bundle/halox" bench sweep --stencils 7-point --points-3d "$cube" --precisions float64 --norms 0 --backend "$backend" \
+			--record "$out/copy.json" >/dev/null
+		"$bundle/halox" results "$out/copy.json" --format csv | awk -F, '
+			NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+			{ print "varied fused other", 1e9 * $at["copy_rate (GB/s)"] / 24 }' >>"$out/equations.rates" # u, kappa, and u again
+		rm -f "$out/copy.json"
+		ran grayscott file "$bundle/grayscott.yaml" fused "${STEPS:-400}" --set "grid.size=[$square,$square]" --set output.picture=null
+		example_ran grayscott "$square" fused "${STEPS:-400}"
+		ran wave file "$bundle/wave.yaml" fused "${STEPS:-400}" --set "grid.size=[$cube,$cube,$cube]" --set output.picture=null
+		example_ran wave "$cube" fused "${STEPS:-400}"
+	done
+	made "medians of three runs in G updates/s; other: solver heat, the copy rate at 24 bytes per point, the example" >"$to/equations.txt"
+	sort -k1,2 -k3,3 -k4,4g "$out/equations.rates" | awk '
+		{ k = $1 " " $2; if (!(k in seen)) { seen[k] = 1; order[++m] = k }; all[k, $3, ++n[k, $3]] = $4 }
+		function median(k, side) { return all[k, side, int((n[k, side] + 1) / 2)] / 1e9 }
+		BEGIN { printf "%-10s %-10s %9s %9s %6s\n", "case", "scheme", "file", "other", "ratio" }
+		END {
+			for (i = 1; i <= m; i++) {
+				k = order[i]; split(k, name, " "); f = median(k, "file"); o = median(k, "other")
+				printf "%-10s %-10s %9.4g %9.4g %6.3f\n", name[1], name[2], f, o, (o > 0 ? f / o : 0)
+			}
+		}' | tee -a "$to/equations.txt"
+	echo "equations: $((SECONDS - begin)) s in all"
+}
+
 # What pages compare between versions: this halox and the one before it in turns, the second time in the other order.
 turns() {
-	local turn program version to=$records-turns
+	local turn program version counts to=$records-turns
 	mkdir -p "$to"
 	for turn in 1 2; do
 		for program in $( ([ -z "${BEFORE:-}" ] || echo "$BEFORE"; echo "$bundle/halox") | if [ "$turn" = 1 ]; then cat; else tac; fi); do
 			version=$("$program" --version | awk '{ print $3 }')-$turn
-			timed "schemes-$version" 60 "$program" bench schemes --devices 2 --precisions float64 --points 64,128,256,512 --budget 40ms --record "$to/schemes-$version.json"
+			counts=--device-counts
+			"$program" bench schemes --help | grep -q -e "$counts" || counts=--devices # before 0.4.0
+			timed "schemes-$version" 60 "$program" bench schemes "$counts" 2 --precisions float64 --points 64,128,256,512 --budget 40ms --record "$to/schemes-$version.json"
 			timed "exchange-$version" 20 "$program" bench exchange --devices 2 --points 64,128,256 --record "$to/exchange-$version.json"
 			timed "sweep-$version" 30 "$program" bench sweep --stencils 5-point,7-point,13-point,27-point --points-2d 8192 --points-3d 512 --budget 25ms --record "$to/sweep-$version.json"
 		done
 	done
-	timed schemes-one 60 "$bundle/halox" bench schemes --devices 1 --precisions float64,float32 --points 64,128,256,512 \
+	timed schemes-one 60 "$bundle/halox" bench schemes --device-counts 1 --precisions float64,float32 --points 64,128,256,512 \
 		--schemes baseline,fused,resident --budget 60ms --record "$to/schemes-one.json"
 }
 
@@ -749,6 +821,21 @@ sweep() {
 }
 
 # Ranks on the device, with a plot for each thing that is measured; and what NVSHMEM takes on two GPUs of this host.
+# Checkpoints every 1,000 steps and statistics every 100 steps of 512^3 on the first two GPUs, and reading a checkpoint of 1024^3.
+checkpoint() {
+	local gpus folder=${FOLDER:-/dev/shm}
+	gpus=$(($(nvidia-smi -L | wc -l) > 1 ? 2 : 1))
+	LIMIT=60 bench checkpoint checkpoint --backend cuda --device-counts "$gpus" --precisions float64 --points "${SIZE:-512}" \
+		--what steps,write,read --schemes fused,blocked --folder "$folder" --budget 6s
+	LIMIT=30 bench statistics checkpoint --backend cuda --device-counts "$gpus" --precisions float64 --points "${SIZE:-512}" \
+		--what statistics --every 100 --schemes fused,blocked --budget 2s
+	plot checkpoint checkpoint checkpoint
+	plot checkpoint slowdown checkpoint-steps
+	LIMIT=60 bench checkpoint-1024 checkpoint --backend cuda --device-counts "$gpus" --precisions float64 --points "$((2 * ${SIZE:-512}))" \
+		--what read --folder "$folder" --budget 6s
+	cat "$out/checkpoint.log" "$out/statistics.log" "$out/checkpoint-1024.log"
+}
+
 ranks() {
 	local what compute
 	mkdir -p "$records"
@@ -921,12 +1008,12 @@ networks() {
 	fi
 	mkdir -p "$dir"
 	usable() { # NETWORK: whether the trials have found it right
-		grep -q "^$1 .*GB/s" "$dir/trials.txt" || { echo "--    network $1 is not to be had here" && false; }
+		grep -q "^$1 .*GB/s" "$dir/trials.txt" || { echo "--    network $1 is not available here" && false; }
 	}
 	HALOX_CACHE=$(mktemp -d)
 	export HALOX_CACHE
 	start=$(launcher 2)
-	# The trials, as a user makes them; and what carries messages of two GPUs, beside MPI alone between host memories and the copies
+	# The trials, as a user makes them; and what carries messages of two GPUs, compared with MPI alone between host memories and the copies
 	# to and from pinned memory: the pinned path wants 80% of the slower of these from 1 MiB on.
 	timed networks-plan 120 $start "$bundle/halox" plan heat3d.yaml --set devices.count=1 --set exact=null
 	sed -n '/^networks between/,/^$/p' "$out/networks-plan.log" | tee "$dir/trials.txt"
@@ -988,7 +1075,7 @@ networks() {
 		[ "$gpus" -lt 4 ] || some=4 devices=1,2,4
 		for turn in $(seq "${TURNS:-3}"); do
 			timed "networks-schemes-$network-$turn" 90 $(launcher "$some") "$bundle/halox" bench schemes --backend cuda --exchange-network "$network" --precisions float64 \
-				--points 64,96,128,160,192,224,256,320,384,448,512 --schemes assisted,two-stream --paths staged --devices "$devices" \
+				--points 64,96,128,160,192,224,256,320,384,448,512 --schemes assisted,two-stream --paths staged --device-counts "$devices" \
 				--budget 30ms --record "$dir/schemes-$network-$turn.json"
 			how+=,$dir/schemes-$network-$turn.json
 		done

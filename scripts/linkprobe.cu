@@ -1,14 +1,13 @@
-// linkprobe: what a plain CUDA program gets out of the link between two GPUs, to hold
-// `halox bench links` against. For messages of 1 KiB to 256 MiB it prints a line each,
+// linkprobe: the performance of the link between two GPUs in a plain CUDA program, for comparison with `halox bench
+// links`. For each message size from 1 KiB to 256 MiB it prints a line
 //
 //   MODE BYTES MICROSECONDS GB/S
 //
-// of mode device (a copy within the memory of FROM), one-way (a peer copy) and both-ways
-// (peer copies in both directions at once, the rate of both together). Times are those from
-// one copy to the next of batches of some milliseconds, or as many copies as a stream holds,
-// the median of eleven. A kernel holds the batch until the host has queued it, and two events
-// of FROM take its time. Both ways TO begins when FROM's clock has started, and that stops
-// when TO, too, is done.
+// for each mode: device (a copy within the memory of FROM), one-way (a peer copy) and both-ways (peer copies in both
+// directions at once, the total rate of both). A time is the median over eleven batches of the time per copy. A batch
+// takes some milliseconds, or has as many copies as a stream holds. A kernel blocks the batch until the host has queued
+// it, and two events of FROM measure its time. With both ways, TO starts when FROM's clock has started, and the clock
+// stops when TO is done as well.
 //
 // Build: nvcc -O2 -std=c++17 -o linkprobe linkprobe.cu    Use: linkprobe FROM TO
 
@@ -28,10 +27,10 @@ static void check(cudaError_t code, const char *call) {
 #define CHECK(call) check(call, #call)
 
 const size_t LARGEST = size_t(256) << 20;
-const double LENGTH = 4000; // of a batch, in microseconds
+const double LENGTH = 4000; // per batch, in microseconds
 const int LEAST = 2, MOST = 499, BATCHES = 11;
 
-// gate holds a stream until the host has opened it for the nth time, or for some seconds.
+// gate blocks a stream until the host has opened it for the nth time, or for some seconds.
 __global__ void gate(const volatile int *opened, int n, volatile int *late) {
 	const long long start = clock64();
 	while (*opened < n) {
@@ -41,13 +40,13 @@ __global__ void gate(const volatile int *opened, int n, volatile int *late) {
 	}
 }
 
-// One GPU with what it sends from, what it receives into, and a stream.
+// One GPU with its send buffer, receive buffer and stream.
 struct Gpu {
 	int id;
 	char *source, *target;
 	cudaStream_t stream;
 	cudaEvent_t start, end;
-	volatile int *word; // in host memory: how often the gate was opened, and whether that was too late
+	volatile int *word; // in host memory: number of times the gate was opened, and whether that was too late
 
 	Gpu(int id, int peer) : id(id) {
 		CHECK(cudaSetDevice(id));
@@ -93,11 +92,10 @@ struct Gpu {
 	}
 };
 
-// batch returns the time of n copies from a to b, and if both of as many back, over n, in
-// microseconds.
+// batch returns the time of n copies from a to b, and of n copies back if both, divided by n, in microseconds.
 static double batch(const Gpu &a, const Gpu &b, bool both, size_t bytes, int n) {
 	a.shut();
-	a.send(b, bytes); // what begins a batch does not count
+	a.send(b, bytes); // the first copies of a batch are not timed
 	CHECK(cudaEventRecord(a.start, a.stream));
 	if (both) CHECK(cudaStreamWaitEvent(b.stream, a.start, 0));
 	for (int i = 0; i < n; i++) {
@@ -116,7 +114,7 @@ static double batch(const Gpu &a, const Gpu &b, bool both, size_t bytes, int n) 
 	return ms * 1e3 / n;
 }
 
-// median measures batches that are as long as they should be.
+// median measures batches of suitable length.
 static double median(const std::function<double(int)> &batch) {
 	batch(LEAST); // warms up
 	int n = LEAST;
@@ -132,10 +130,10 @@ static double median(const std::function<double(int)> &batch) {
 	return all[BATCHES / 2];
 }
 
-// measure prints a line for each size.
+// measure prints a line per size.
 static void measure(const char *mode, const Gpu &a, const Gpu &b, bool both) {
 	for (size_t bytes = 1024; bytes <= LARGEST; bytes *= 4) {
-		for (const Gpu *from : {&a, &b}) { // what the driver does at the first copy might wait for the gate
+		for (const Gpu *from : {&a, &b}) { // the driver's work for the first copy might wait for the gate
 			from->send(from == &a ? b : a, bytes);
 			CHECK(cudaStreamSynchronize(from->stream));
 		}

@@ -67,10 +67,10 @@ processes() { # runs it as two processes of this host, on one core each
 
 steps() { # RECORD HOW: the schemes that run over processes
 	"$2" bench schemes --backend host --points 32,40,48,56,64,80,96,112,128,160,192 --schemes assisted,two-stream --paths staged \
-		--devices 1,2 --precisions float64 --budget 500ms --record "$1"
+		--device-counts 1,2 --precisions float64 --budget 500ms --record "$1"
 }
 
-for rate in 50 200 1000; do # Mbit/s, with packets and a bucket that are small beside a face, but for what the cores can do
+for rate in 50 200 1000; do # Mbit/s, with packets and a bucket that are small compared with a face, except what the cores limit
 	read -r packet bucket <<<"$(case $rate in 50) echo 2048 2500 ;; 200) echo 4096 5000 ;; *) echo 8192 10000 ;; esac)"
 	for i in 0 1; do
 		ip -n $name-node$i link set eth0 gso_max_size "$packet"

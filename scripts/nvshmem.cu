@@ -1,5 +1,5 @@
-// What NVSHMEM takes for what `halox bench ranks` measures: two processes, a GPU each. gpu-check.sh compiles it where
-// NVSHMEM is, and runs it beside that bench.
+// Times of NVSHMEM for the messages that `halox bench ranks` measures: two processes with one GPU each. gpu-check.sh
+// compiles it if NVSHMEM is installed, and runs it after that benchmark.
 //
 // It prints lines of: what, bytes, ranks, value, unit.
 #include <cstdio>
@@ -23,7 +23,7 @@
 
 enum { THREADS = 128, BLOCKS = 132, LINE = 16 /* words between signals */ };
 
-// A message to and fro; block 0 of each process.
+// A message back and forth; block 0 of each process.
 __global__ void ping_pong(char *data, uint64_t *signal, size_t bytes, int me, uint64_t from, uint64_t to) {
 	for (uint64_t n = from; n < to; n++)
 		for (int turn = 0; turn < 2; turn++) {
@@ -36,7 +36,7 @@ __global__ void ping_pong(char *data, uint64_t *signal, size_t bytes, int me, ui
 		}
 }
 
-// Messages of all blocks of process 0, each to its block of process 1, which waits for the last.
+// Messages from each block of process 0 to its partner in process 1, which waits for the last message.
 __global__ void one_way(char *data, uint64_t *signal, size_t bytes, int me, uint64_t from, uint64_t to) {
 	char *const there = data + blockIdx.x * bytes, *const here = data + (BLOCKS + blockIdx.x) * bytes;
 	uint64_t *const mine = signal + LINE * blockIdx.x;
@@ -52,7 +52,7 @@ __global__ void barriers(int rounds) {
 	for (int i = 0; i < rounds; i++) nvshmemx_barrier_all_block();
 }
 
-// median_of returns the median of seven times of a launch, in ns; all processes launch alike.
+// median_of returns the median of seven times of a launch, in ns; all processes perform the same launches.
 template <typename Launch> static double median_of(Launch launch) {
 	enum { LAPS = 7 };
 	double times[LAPS];
@@ -109,7 +109,7 @@ static int measure(int me, nvshmemx_uniqueid_t *id) {
 			one_way<<<BLOCKS, THREADS>>>(data, signals, bytes, me, first, first + rounds);
 			first += rounds;
 		});
-		const double each = ns / rounds / BLOCKS; // ns a message
+		const double each = ns / rounds / BLOCKS; // ns per message
 		if (bytes == 8) say("rate", bytes, BLOCKS, 1e3 / each, "million/s");
 		else say("one-way", bytes, BLOCKS, (double)bytes / each, "GB/s");
 	}

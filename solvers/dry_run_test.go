@@ -8,30 +8,29 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// What a dry run counts is what a run with norms, and with a look at all of its field, held at most, byte for
-// byte, of each device and of pinned memory; and nothing is allocated to find out. A stencil that reaches corners and two
-// layers has other tables, and more, and so have groups of steps.
-func TestADryRunCountsWhatARunHolds(t *testing.T) {
+// A dry run counts exactly the peak memory of a run with norms that reads its whole field, per device and
+// pinned, and allocates nothing. A stencil of radius 2 with corners has different and more tables, and so
+// have groups of steps.
+func TestDryRunCountsMemory(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
 	type counted struct {
 		p    *Problem
 		cuts []domain.Vec
 	}
 	plain := []counted{
-		{problem(t, []int{17, 12, 11}, kernels.Float64, "dnddpp"), []domain.Vec{{1, 1, 1}, {1, 2, 2}}},
-		{problem(t, []int{12, 9, 17}, kernels.Float32, "ntdnpp"), []domain.Vec{{1, 1, 3}}},
-		{problem(t, []int{23, 19}, kernels.Float64, "ddpp"), []domain.Vec{{2, 2, 1}}},
-		{problem(t, []int{40, 31}, kernels.Float32, "ppnd"), []domain.Vec{{1, 3, 1}}},
+		{problem(t, []int{17, 12, 11}, domain.Float64, "dnddpp"), []domain.Vec{{1, 1, 1}, {1, 2, 2}}},
+		{problem(t, []int{12, 9, 17}, domain.Float32, "ntdnpp"), []domain.Vec{{1, 1, 3}}},
+		{problem(t, []int{23, 19}, domain.Float64, "ddpp"), []domain.Vec{{2, 2, 1}}},
+		{problem(t, []int{40, 31}, domain.Float32, "ppnd"), []domain.Vec{{1, 3, 1}}},
 	}
 	var wide []counted
 	for _, k := range stencil.Kinds(3) {
-		p := of(t, problem(t, []int{13, 14, 15}, kernels.Float64, "ddddpp"), k)
+		p := of(t, problem(t, []int{13, 14, 15}, domain.Float64, "ddddpp"), k)
 		wide = append(wide, counted{p, []domain.Vec{{1, 2, 1}}})
 	}
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
@@ -42,7 +41,7 @@ func TestADryRunCountsWhatARunHolds(t *testing.T) {
 					for j, h := range ways() {
 						h.parts = parts
 						if !unsuited(set, h.scheme, c.p) && testdevices.Turn(i+j, 2*len(cases), 2*len(cases)) { // each way once, in two runs
-							t.Run(fmt.Sprintf("%v/%s/%d points/%v", c.p.Grid.Size, c.p.Real, c.p.Stencil.Points(), h),
+							t.Run(fmt.Sprintf("%v/%s/%d points/%v", c.p.Grid.Size, c.p.Element, c.p.Stencil.Points(), h),
 								func(t *testing.T) { countedAsHeld(t, set, c.p, h) })
 						}
 					}
@@ -52,7 +51,7 @@ func TestADryRunCountsWhatARunHolds(t *testing.T) {
 		for _, h := range testdevices.Again(2, testdevices.Some(4, inGroups())) {
 			steps := 4
 			if h.parts = (domain.Vec{1, 2, 2}); h.scheme == scheme.Resident {
-				steps = 2 // for which GPUs that the CPU plays have the shared memory
+				steps = 2 // for which emulated GPUs have enough shared memory
 			}
 			t.Run("groups/"+h.String(), func(t *testing.T) { countedAsHeld(t, set, inGroupsOf(plain[0].p, steps), h) })
 		}
@@ -91,7 +90,7 @@ func countedAsHeld(t *testing.T, set *testdevices.Set, p *Problem, h how) {
 	}
 }
 
-// held returns the most that devices held since it was asked before.
+// held returns the peak memory of devices since the previous call.
 func held(p *halo.Placement) (all []streams.Held) {
 	for _, d := range p.Devices {
 		most := d.Peak()

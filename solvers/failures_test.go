@@ -36,8 +36,8 @@ func disturbing(t *testing.T, set *testdevices.Set, what ...string) *testdevices
 	return other
 }
 
-// Problems of all kinds and sizes give the bits of a scheme without whole steps, by one
-// that makes these, while the first GPU pauses at random.
+// Problems of all kinds and sizes are bitwise identical between a scheme with whole steps in kernels and one
+// without, while the first GPU pauses at random.
 func TestSoak(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
@@ -46,7 +46,7 @@ func TestSoak(t *testing.T) {
 		runs, steps := 0, int64(0)
 		for end := time.Now().Add(*soak); time.Now().Before(end) && !t.Failed(); runs++ {
 			p, h, o := soakCase(t, random, set)
-			name := fmt.Sprintf("size=%v/periodic=%v/type=%s/group=%d/%v/steps=%d/every=%d", p.Grid.Size, p.Grid.Periodic, p.Real, p.Group, h, o.Steps, o.CheckEvery)
+			name := fmt.Sprintf("size=%v/periodic=%v/type=%s/group=%d/%v/steps=%d/every=%d", p.Grid.Size, p.Grid.Periodic, p.Element, p.Group, h, o.Steps, o.CheckEvery)
 			t.Run(name, func(t *testing.T) { soaked(t, set, disturbed, p, h, o) })
 			steps += o.Steps
 		}
@@ -54,7 +54,7 @@ func TestSoak(t *testing.T) {
 	})
 }
 
-// soakCase returns a problem chosen at random, and how to solve it.
+// soakCase returns a random problem, and a way to solve it.
 func soakCase(t *testing.T, random *rand.Rand, set *testdevices.Set) (p *Problem, h how, o scheme.Options) {
 	t.Helper()
 	gpu, dims := set.Devices[0].Backend == streams.CUDA, 2+random.IntN(2)
@@ -68,7 +68,7 @@ func soakCase(t *testing.T, random *rand.Rand, set *testdevices.Set) (p *Problem
 		size = append(size, least+random.IntN(most))
 		walls += []string{"dd", "dn", "nn", "pp"}[random.IntN(4)]
 	}
-	p = problem(t, size, []kernels.Real{kernels.Float64, kernels.Float32}[random.IntN(2)], walls)
+	p = problem(t, size, []domain.Element{domain.Float64, domain.Float32}[random.IntN(2)], walls)
 	p.Group = []int{1, 1, 2, 3, 4}[random.IntN(5)]
 	o = scheme.Options{Steps: 50 + random.Int64N(100), CheckEvery: 1 + random.Int64N(60), History: true}
 	if gpu && !large {
@@ -104,16 +104,15 @@ func soaked(t *testing.T, set, disturbed *testdevices.Set, p *Problem, h how, o 
 	}
 }
 
-// failing says in the environment that the process is the one whose GPU fails.
+// failing is the environment variable of the process whose GPU fails.
 const failing = "HALOX_TEST_A_GPU_FAILS"
 
 // failures are the schemes whose kernels wait for other GPUs.
 var failures = []scheme.Scheme{scheme.Resident, scheme.Fused, scheme.Blocked}
 
-// When a GPU fails amid whole steps or an exchange, the run ends with an error, and soon: the others
-// wait no longer than their limit. The GPU is lost to the process, which is therefore
-// another one.
-func TestAGPUThatFails(t *testing.T) {
+// If a GPU fails during whole steps or an exchange, the run soon ends with an error: the others wait no
+// longer than their limit. The process loses the GPU, so the test uses a separate process.
+func TestFailingGPU(t *testing.T) {
 	if name := os.Getenv(failing); name != "" {
 		runOnAFailingGPU(t, testdevices.GPUs(t), scheme.Scheme(name), 96, 3001)
 		return
@@ -128,45 +127,45 @@ func TestAGPUThatFails(t *testing.T) {
 			defer cancel()
 			cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestAGPUThatFails$", "-test.v")
 			cmd.Env = append(os.Environ(), failing+"="+string(name))
-			out, _ := cmd.CombinedOutput() // its devices cannot be closed well
+			out, _ := cmd.CombinedOutput() // its devices cannot be closed
 			t.Logf("%s", out)
 			if !bytes.Contains(out, []byte("the run ended: ")) {
-				t.Error("the run of the other process did not end as it should")
+				t.Error("the run of the other process did not end with an error")
 			}
 		})
 	}
 }
 
-// On the CPU a GPU that fails takes no other with it: the run ends as soon as one is known to be lost.
-func TestAGPUOfTheCPUThatFails(t *testing.T) {
+// On emulated GPUs a failing GPU does not affect others: the run ends as soon as it is known to be lost.
+func TestFailingEmulatedGPU(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
 	for _, name := range failures {
 		t.Run(string(name), func(t *testing.T) { runOnAFailingGPU(t, testdevices.CPU(t, 2), name, 16, 31) })
 	}
 }
 
-// Where several GPUs fail the error names them all.
+// If several GPUs fail, the error names them all.
 func TestGPUsThatFailTogether(t *testing.T) {
 	set := testdevices.CPU(t, 2)
 	dying := must(set.Disturbed(func(*streams.Device) []string { return []string{"DIES_AT=31"} }))(t)
-	s := prepare(t, dying, problem(t, []int{16, 16, 12}, kernels.Float64, "dddddd"), how{path: p2p.Direct, parts: domain.Vec{1, 1, 2}})
+	s := prepare(t, dying, problem(t, []int{16, 16, 12}, domain.Float64, "dddddd"), how{path: p2p.Direct, parts: domain.Vec{1, 1, 2}})
 	_, err := s.Run(t.Context(), scheme.Options{Scheme: scheme.Fused, Steps: 1 << 40, CheckEvery: 1 << 40, Limit: testLimit})
 	if err == nil || !strings.Contains(err.Error(), "cuda 0") || !strings.Contains(err.Error(), "cuda 1") {
 		t.Error(err)
 	}
 }
 
-// runOnAFailingGPU runs steps between squares of so many points, 24 for each GPU, of which the first fails.
+// runOnAFailingGPU runs steps on squares of points x points, 24 for each GPU, of which the first fails.
 func runOnAFailingGPU(t *testing.T, set *testdevices.Set, name scheme.Scheme, points, at int) {
 	n := min(4, len(set.Devices))
-	p := problem(t, []int{points, points, 24 * n}, kernels.Float64, "dddddd")
+	p := problem(t, []int{points, points, 24 * n}, domain.Float64, "dddddd")
 	dying := disturbing(t, set, fmt.Sprintf("DIES_AT=%d", at))
 	run := func(steps int64, limit time.Duration) error {
 		s := prepare(t, dying, p, how{path: p2p.Direct, parts: domain.Vec{1, 1, n}})
 		_, err := s.Run(t.Context(), scheme.Options{Scheme: name, Steps: steps, CheckEvery: steps, Limit: limit})
 		return err
 	}
-	if err := run(4, testLimit); err != nil { // which compiles what is not to be timed
+	if err := run(4, testLimit); err != nil { // compiles before the timed run
 		t.Fatal(err)
 	}
 	begin := time.Now()
@@ -192,12 +191,12 @@ extern "C" __global__ void spin(const __grid_constant__ Spin s) {
 }
 `
 
-// Steps whose blocks wait for each other, on GPUs of which another kernel takes all places, run when it has
-// ended, to the bits that they have alone, or end with an error that says who waited: they never hang.
-func TestStepsBesideAnotherKernel(t *testing.T) {
+// Steps whose blocks wait for each other, on GPUs that another kernel occupies completely, run after it has
+// ended, with bitwise identical results, or end with an error that names the waiting device: they never hang.
+func TestStepsWithAnotherKernel(t *testing.T) {
 	set := testdevices.GPUs(t)
 	n := min(4, len(set.Devices))
-	p := problem(t, []int{96, 96, 24 * n}, kernels.Float64, "dddddd")
+	p := problem(t, []int{96, 96, 24 * n}, domain.Float64, "dddddd")
 	const limit = 2 * time.Second
 	for _, name := range []scheme.Scheme{scheme.Resident, scheme.Ranks, scheme.Fused} {
 		for long, busy := range map[string]time.Duration{"for less than the limit": limit / 4, "for longer": 3 * limit} {
@@ -205,7 +204,7 @@ func TestStepsBesideAnotherKernel(t *testing.T) {
 				alone := prepare(t, set, p, how{path: p2p.Direct, parts: domain.Vec{1, 1, n}})
 				beside := prepare(t, set, p, how{path: p2p.Direct, parts: domain.Vec{1, 1, n}})
 				options := scheme.Options{Scheme: name, Steps: 2000, CheckEvery: 500, Limit: limit}
-				if _, err := alone.Run(t.Context(), options); err != nil { // which compiles, too
+				if _, err := alone.Run(t.Context(), options); err != nil { // compiles too
 					t.Fatal(err)
 				}
 				occupy(t, set, busy)
@@ -226,7 +225,7 @@ func TestStepsBesideAnotherKernel(t *testing.T) {
 	}
 }
 
-// occupy has the first of the GPUs busy with threads enough for all of its places. The test ends after them.
+// occupy keeps the first GPU completely busy. The test ends after that.
 func occupy(t *testing.T, set *testdevices.Set, busy time.Duration) {
 	t.Helper()
 	d := set.Devices[0]

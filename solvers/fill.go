@@ -2,7 +2,6 @@ package solvers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -12,28 +11,29 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/stencil"
 )
 
-// source evaluates the field after some steps, ghosts included, for one goroutine.
-// Rows and single points have separate evaluators, because an evaluator
-// keeps what is the same in all rows of one length.
+// source evaluates the field after some steps, including ghosts, for one goroutine. Rows and single points have
+// separate evaluators, because an evaluator caches the parts that are equal in all rows of one length.
 type source[T float32 | float64] struct {
 	problem *Problem
+	reach   domain.Vec
 	bad     *atomic.Pointer[notFinite]
-	rows    [7]*stencil.Evaluator // walls by face, then the initial field
+	rows    [7]*stencil.Evaluator // boundary values by face, then the initial field
 	points  [7]*stencil.Evaluator
 	buffer  []float64
+	ghosts  bool // only the values of walls are evaluated; points are 0
 }
 
-// initialField is the place of the initial field among the evaluators.
+// initialField is the index of the initial field among the evaluators.
 const initialField = 6
 
-// newSource returns a source after n steps that puts the first of the values that are not finite in T
-// into bad, see notFinite.precedes.
+// newSource returns a source after n steps. It stores the first value that is non-finite in T in bad, see
+// notFinite.precedes.
 func newSource[T float32 | float64](p *Problem, bad *atomic.Pointer[notFinite], n int64) *source[T] {
-	s := &source[T]{problem: p, bad: bad}
+	s := &source[T]{problem: p, reach: p.reach().Plus, bad: bad}
 	c := p.coordinates(n)
 	for i, e := range append(p.values(), p.Initial) {
 		if e != nil {
@@ -43,29 +43,34 @@ func newSource[T float32 | float64](p *Problem, bad *atomic.Pointer[notFinite], 
 	return s
 }
 
-// values returns the expression of each wall, nil for those without.
+// values returns, for each wall that sets the values of ghosts, the expression of the values; nil for other walls.
 func (p *Problem) values() []*stencil.Expression {
-	v := make([]*stencil.Expression, len(p.Walls))
+	v := make([]*stencil.Expression, len(p.Boundary))
 	for i := range domain.Faces(p.Grid.Dims) {
-		if p.Walls[i].Kind.HasValues() {
-			v[i] = p.Walls[i].Value
+		if p.Boundary[i].sets() {
+			v[i] = p.Boundary[i].Value
 		}
 	}
 	return v
 }
 
-// row is a halo.Row. Of a row, the points between the walls of x are one run;
-// a ghost beyond them is evaluated by itself.
+// row is a halo.Row. The points of a row between the boundaries of x are one run; ghosts beyond them are
+// evaluated separately.
 func (s *source[T]) row(values []T, at domain.Vec) {
 	if cap(s.buffer) < len(values) {
 		s.buffer = make([]float64, len(values))
 	}
 	n := s.problem.Grid.Size[0]
 	for len(values) > 0 {
-		which, q := s.problem.resolve(at)
+		which, q := s.problem.resolve(at, s.reach)
 		run, from := 1, &s.points
 		if at[0] >= 0 && at[0] < n {
 			run, from = min(len(values), n-at[0]), &s.rows
+		}
+		if s.ghosts && which == initialField {
+			clear(values[:run])
+			values, at[0] = values[run:], at[0]+run
+			continue
 		}
 		from[which].Row(s.buffer[:run], q[0], q[1], q[2])
 		for i, v := range s.buffer[:run] {
@@ -78,7 +83,7 @@ func (s *source[T]) row(values []T, at domain.Vec) {
 	}
 }
 
-// reportNotFinite remembers a value that is not finite, unless one before it is known.
+// reportNotFinite stores a non-finite value, unless one that precedes it is stored.
 func (s *source[T]) reportNotFinite(which int, at domain.Vec, v float64) {
 	found := notFinite{which, at, v}
 	for known := s.bad.Load(); known == nil || found.precedes(known); known = s.bad.Load() {
@@ -88,19 +93,19 @@ func (s *source[T]) reportNotFinite(which int, at domain.Vec, v float64) {
 	}
 }
 
-// ErrNotFinite says that an initial value or the value of a wall is not finite.
-var ErrNotFinite = errors.New("not finite")
+// ErrNotFinite reports a non-finite initial value or value of a wall.
+var ErrNotFinite = boundary.ErrNotFinite
 
-// notFinite is a value that is not finite.
+// notFinite is a non-finite value.
 type notFinite struct {
-	which int // the evaluator
+	which int // index of the evaluator
 	at    domain.Vec
 	value float64
 }
 
 // precedes reports whether a value comes before another: in the order of the grid, x fastest, and along each axis the
-// ghosts after the points of the grid, those next to it first. So it does not depend on who finds a value first which
-// is named.
+// ghosts after the points of the grid, nearest first. The reported value therefore does not depend on which goroutine
+// finds one first.
 func (n *notFinite) precedes(other *notFinite) bool {
 	for a := 2; a >= 0; a-- {
 		if i, j := n.at[a], other.at[a]; i != j {
@@ -114,26 +119,33 @@ func (n *notFinite) precedes(other *notFinite) bool {
 func (p *Problem) fault(v *notFinite) error {
 	what := "initial"
 	if v.which != initialField {
-		what = fmt.Sprintf("the wall %v", domain.Faces(3)[v.which])
+		what = fmt.Sprintf("the value at face %v", domain.Faces(3)[v.which])
 	}
-	return fmt.Errorf("solvers: %s is %v at point %v, which is %w in %s", what, v.value, v.at, ErrNotFinite, p.Real)
+	switch {
+	case p.Initial.String() == "": // the expression was not written by a user
+		what = fmt.Sprintf("%s, a part of the formulas that depends on coordinates alone,", p.Initial.Text())
+	case p.name != "":
+		what += " of " + p.name
+	}
+	return fmt.Errorf("solvers: %s is %v at point %v, which is %w in %s", what, v.value, v.at, ErrNotFinite, p.Element)
 }
 
-// inExact is the error for a value of an exact solution after so many steps.
+// inExact is the error for a value of an exact solution after a number of steps.
 func (n *notFinite) inExact(steps int64) error {
 	return fmt.Errorf("solvers: exact is %v at point %v after %d steps, which is not finite", n.value, n.at, steps)
 }
 
-// resolve returns which evaluator gives the value at a point, owned or ghost, and at which point it is asked. See
-// WallKind for edges and corners. Second layers behind Dirichlet walls are set before each step. Ghosts that lie deeper
-// behind a wall than the stencil reaches, as they do where those of neighbours are swept, are never read; they have the
-// value of the last that is.
-func (p *Problem) resolve(at domain.Vec) (which int, q domain.Vec) {
+// resolve returns the evaluator that gives the value at a point, owned or ghost, and the point at which to evaluate it.
+// See BoundaryKind for edges and corners. Second layers behind Dirichlet walls are set before each step. Ghosts behind
+// a wall that are deeper than the radius of the stencil, which exist if ghosts of neighbors are swept, are never read;
+// they have the value of the deepest ghost that is read. Ghosts computed from points and values are set when a run
+// begins.
+func (p *Problem) resolve(at, reach domain.Vec) (which int, q domain.Vec) {
 	which = initialField
 	for a := range p.Grid.Dims {
 		n, face := p.Grid.Size[a], 2*a
 		if !p.Grid.Periodic[a] {
-			at[a] = min(max(at[a], -p.radius(a)), n-1+p.radius(a))
+			at[a] = min(max(at[a], -reach[a]), n-1+reach[a])
 		}
 		if at[a] >= 0 && at[a] < n {
 			continue
@@ -141,27 +153,32 @@ func (p *Problem) resolve(at domain.Vec) (which int, q domain.Vec) {
 		if at[a] >= n {
 			face++
 		}
-		kind := p.Walls[face].Kind
-		from, copied := kind.Source(max(-1-at[a], at[a]-n))
+		c := boundary.Condition{Kind: p.Boundary[face].Kind, Half: p.Boundary[face].Half}
+		from, copied := c.Source(max(-1-at[a], at[a]-n))
 		switch {
-		case kind == Periodic:
+		case c.Kind == Periodic:
 			at[a] = (at[a] + n) % n
 		case copied && at[a] < 0:
 			at[a] = from
 		case copied:
 			at[a] = n - 1 - from
-		case kind.HasValues():
+		case p.Boundary[face].sets():
 			which = face
 		}
 	}
 	return which, at
 }
 
-// fill sets the field to its values at step 0. It is an error if one of them is
-// not finite, or if the context ends.
-func fill[T float32 | float64](ctx context.Context, f *halo.Field, p *Problem) error {
+// fill sets the field to its values at step 0, or only the ghosts that have values of walls. It returns an error if a
+// value is not finite or if the context ends.
+func fill[T float32 | float64](ctx context.Context, f *halo.Field, p *Problem, ghosts bool) error {
 	var bad atomic.Pointer[notFinite]
-	if err := halo.FillContext(ctx, f, func(int) halo.Row[T] { return newSource[T](p, &bad, 0).row }); err != nil {
+	err := halo.FillContext(ctx, f, func(int) halo.Row[T] {
+		s := newSource[T](p, &bad, 0)
+		s.ghosts = ghosts
+		return s.row
+	})
+	if err != nil {
 		return err
 	}
 	if found := bad.Load(); found != nil {
@@ -170,16 +187,16 @@ func fill[T float32 | float64](ctx context.Context, f *halo.Field, p *Problem) e
 	return nil
 }
 
-// Deviation is how far a field is from an exact solution.
+// Deviation is the difference between a field and an exact solution.
 type Deviation struct {
-	L2  float64 // root of the product of the spacings times the sum of squares
-	Max float64
+	L2  float64 // square root of the sum of squares times the product of the spacings
+	Max float64 // largest absolute difference
 }
 
-// chunkPoints is how much of a field is compared at once.
+// chunkPoints is the number of points that are compared at a time.
 const chunkPoints = 1 << 22
 
-// ownedPoints returns the points of a box; where processes share the grid none on others than rank 0.
+// ownedPoints returns the points of a box. If processes share the grid, only rank 0 gets them.
 func ownedPoints[T float32 | float64](f *halo.Field, box domain.Box) (values []T, err error) {
 	if p := f.Placement.Processes; p.IsAlone() || p.Rank == 0 {
 		values = make([]T, box.Points())
@@ -187,13 +204,14 @@ func ownedPoints[T float32 | float64](f *halo.Field, box domain.Box) (values []T
 	return values, halo.Gather(context.Background(), values, f, box, 0)
 }
 
-// deviation compares all owned points with the expression at step n, also after an error, so that other processes do
-// not wait. It is an error if the expression is not finite at a point.
+// deviation compares all owned points with the expression at time t, after n steps. It continues after an error, so
+// that other processes do not wait. It returns an error if the expression is not finite at a point.
 func deviation[T float32 | float64](
-	ctx context.Context, f *halo.Field, p *Problem, exact *stencil.Expression, n int64,
+	ctx context.Context, f *halo.Field, p *Problem, exact *stencil.Expression, n int64, t float64,
 ) (Deviation, error) {
-	ev := exact.NewEvaluator(p.coordinates(n))
-	scales := [...]float64{1, 0x1p600, 0x1p-600} // for errors of ordinary size, very small and very large ones
+	ev := exact.NewEvaluator(p.coordinates(0))
+	ev.SetTime(t)
+	scales := [...]float64{1, 0x1p600, 0x1p-600} // for errors of ordinary, very small and very large size
 	var sums [len(scales)]float64
 	var d Deviation
 	var bad *notFinite
@@ -248,33 +266,41 @@ func deviation[T float32 | float64](
 	return d, nil
 }
 
-// checkedPoints is about how many points CheckValues checks, at most.
+// checkedPoints is the approximate maximum number of points that CheckValues checks.
 const checkedPoints = 1 << 24
 
-// CheckValues returns the error with which New refuses the problem for a value at step 0, of the initial field or of a
-// wall, that is not finite. It needs no devices and no memory. It looks at every point, ghosts included, of a grid of
-// up to some 16 million; of a larger one at those behind the walls of y and z and at rows in equal distances between,
-// of rows so long that these are too many at parts in equal distances.
+// CheckValues returns the error that New would return for a non-finite initial or boundary value at step 0. It needs no
+// devices and no memory. On a grid of up to about 16 million points it checks every point, including ghosts. On a
+// larger grid it checks the ghosts outside the boundaries of y and z, and equally spaced rows in between; of very long
+// rows it checks equally spaced parts.
 func (p *Problem) CheckValues(ctx context.Context) error {
 	if err := p.checkParts(); err != nil {
 		return err
 	}
 	first := firstNotFinite[float64]
-	if p.Real == kernels.Float32 {
+	if p.Element == domain.Float32 {
 		first = firstNotFinite[float32]
 	}
-	found, err := first(ctx, p, 0)
-	if found != nil {
-		return p.fault(found)
+	for i := range p.variables() {
+		for _, of := range []*Problem{p.of(i), p.before(i)} {
+			if of == nil {
+				continue
+			}
+			if found, err := first(ctx, of, 0); found != nil {
+				return of.fault(found)
+			} else if err != nil {
+				return err
+			}
+		}
 	}
-	return err
+	return nil
 }
 
-// CheckExact returns the error with which Solver.Deviation refuses an exact solution that is not finite after n steps.
-// It looks at the points of the grid that CheckValues looks at.
+// CheckExact returns the error that Solver.Deviation would return for an exact solution that is not finite after n
+// steps. It checks the same points as CheckValues, without ghosts.
 func (p *Problem) CheckExact(ctx context.Context, exact *stencil.Expression, n int64) error {
 	q := *p
-	q.Initial, q.Stencil = exact, stencil.Stencil{} // which has no ghosts
+	q.Initial, q.reads = exact, stencil.Point() // no ghosts
 	found, err := firstNotFinite[float64](ctx, &q, n)
 	if found != nil {
 		return found.inExact(n)
@@ -282,8 +308,8 @@ func (p *Problem) CheckExact(ctx context.Context, exact *stencil.Expression, n i
 	return err
 }
 
-// firstNotFinite returns the first value that is not finite in T after n steps, of those that CheckValues looks at; nil
-// if there is none.
+// firstNotFinite returns the first value that is non-finite in T after n steps, among the points that CheckValues
+// checks; nil if there is none.
 func firstNotFinite[T float32 | float64](ctx context.Context, p *Problem, n int64) (*notFinite, error) {
 	var bad atomic.Pointer[notFinite]
 	ys, zs := p.rows()
@@ -293,7 +319,7 @@ func firstNotFinite[T float32 | float64](ctx context.Context, p *Problem, n int6
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() error {
 			s, values := newSource[T](p, &bad, n), make([]T, parts[0][1]-parts[0][0])
-			for bad.Load() == nil { // the rows before a bad one are all begun, and checked to their ends
+			for bad.Load() == nil { // all rows before a bad row have been started, and are checked completely
 				i := int(next.Add(1) - 1)
 				if i >= len(ys)*len(zs) {
 					return nil
@@ -312,8 +338,8 @@ func firstNotFinite[T float32 | float64](ctx context.Context, p *Problem, n int6
 	return bad.Load(), err
 }
 
-// rows returns the indices along y and z of the rows that are checked: all, or, where these have too many points, rows
-// in equal distances, the same along both axes, but always the first and the last of each.
+// rows returns the indices along y and z of the rows to check: all rows or, if they have too many points, equally
+// spaced rows. The distance is the same along both axes, and the first and last rows are included.
 func (p *Problem) rows() (ys, zs []int) {
 	n, step := p.Grid.Size, 1
 	points := func() float64 { return float64(n[0]) * float64((n[1]-1)/step+1) * float64((n[2]-1)/step+1) }
@@ -323,13 +349,13 @@ func (p *Problem) rows() (ys, zs []int) {
 	return p.lines(1, step), p.lines(2, step)
 }
 
-// partOfRow is how many points of a row are checked together, at most.
+// partOfRow is the maximum number of points of a row that are checked at a time.
 const partOfRow = 1 << 16
 
-// partsOfRows returns the ranges of so many rows that are checked, ghosts included: all of them, or, where these are
-// too many points, some in equal distances, with the first and the last.
+// partsOfRows returns the ranges of each row to check, including ghosts: the whole row or, if the rows have too many
+// points, equally spaced ranges, including the first and the last.
 func (p *Problem) partsOfRows(rows int) (parts [][2]int) {
-	box := p.Grid.Box().Grow(p.Stencil.Radius())
+	box := p.Grid.Box().Grow(p.reach())
 	lo, hi := box.Lo[0], box.Hi[0]
 	every := int(math.Ceil(float64(hi-lo) * float64(rows) / (4 * checkedPoints)))
 	for at := lo; at < hi; at += every * partOfRow {
@@ -341,10 +367,10 @@ func (p *Problem) partsOfRows(rows int) (parts [][2]int) {
 	return parts
 }
 
-// lines returns the indices along an axis of rows in steps, with the last and the ghosts, in the order of
-// notFinite.precedes.
+// lines returns the indices along an axis of rows that are step apart, including the last row and the ghosts, in the
+// order of notFinite.precedes.
 func (p *Problem) lines(axis, step int) (at []int) {
-	n, width := p.Grid.Size[axis], p.Stencil.Radius()
+	n, width := p.Grid.Size[axis], p.reach()
 	for i := 0; i < n-1; i += step {
 		at = append(at, i)
 	}

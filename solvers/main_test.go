@@ -8,7 +8,7 @@ import (
 	"github.com/halox/halox/internal/testmpi"
 )
 
-// Tests run the kernel of scheme ranks on the CPU. Processes that a test has launched carry out its program.
+// Tests run the kernel of scheme ranks on the CPU. Processes started by a test run its program.
 func TestMain(m *testing.M) {
 	if testmpi.IsProgram() {
 		testmpi.Main(m, programs())

@@ -8,49 +8,59 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 )
 
 // kindsOf are the walls that letters stand for.
-var kindsOf = map[byte]WallKind{'d': Dirichlet, 'n': Neumann, 'p': Periodic}
-
-// axisOf returns the axis between two ends, as "dn".
-func axisOf(points int, ends string) Axis {
-	return Axis{points, [2]WallKind{kindsOf[ends[0]], kindsOf[ends[1]]}}
+var kindsOf = map[byte]BoundaryKind{
+	'd': Dirichlet, 't': Dirichlet, 'h': Dirichlet, 'n': Neumann, 'g': Neumann, 'f': boundary.Flux, 'r': boundary.Robin, 'o': boundary.Outflow,
+	'p': Periodic,
 }
 
-// An axis of length 1 has its ends at 0 and 1: there lie the ghost of a Dirichlet wall, the middle between a point and its
-// ghost of a Neumann wall, and the first point of a periodic axis, which comes again.
+// axisOf returns the axis with two ends, such as "dn".
+func axisOf(points int, ends string) Axis {
+	wall := func(end byte) Condition { return Condition{Kind: kindsOf[end], Half: end == 'h'} }
+	return Axis{points, [2]Condition{wall(ends[0]), wall(ends[1])}}
+}
+
+// An axis of length 1 has its ends at 0 and 1: the position of the first ghost for Dirichlet, the midpoint
+// between a point and its ghost for Neumann, and the first point, which repeats at the other end, for
+// periodic axes.
 func TestAxis(t *testing.T) {
 	for _, c := range []struct {
 		ends           string
-		spacing, first float64 // of 4 points
+		spacing, first float64 // for 4 points
 	}{
 		{"dd", 1. / 5, 1. / 5}, {"nn", 1. / 4, 1. / 8}, {"dn", 1. / 4.5, 1. / 4.5}, {"nd", 1. / 4.5, 0.5 / 4.5}, {"pp", 1. / 4, 0},
+		{"hr", 1. / 4, 1. / 8}, {"dr", 1. / 4.5, 1. / 4.5}, {"fg", 1. / 4, 1. / 8}, {"od", 1. / 4.5, 0.5 / 4.5},
 	} {
 		a := axisOf(4, c.ends)
 		p := &Problem{Grid: domain.Grid{Dims: 1, Size: [3]int{4, 1, 1}}, Spacing: []float64{a.UnitSpacing()}}
-		p.Walls[0].Kind, p.Walls[1].Kind = a.Ends[0], a.Ends[1]
+		copy(p.Boundary[:], a.Ends[:])
 		if p.Spacing[0] != c.spacing || p.Coordinate(0, 0) != c.first {
 			t.Errorf("%s: first point at %v, spacing %v", c.ends, p.Coordinate(0, 0), p.Spacing[0])
 		}
-		ends := map[WallKind][2]float64{
-			Dirichlet: {p.Coordinate(0, -1), p.Coordinate(0, 4)},
-			Neumann:   {(p.Coordinate(0, -1) + p.Coordinate(0, 0)) / 2, (p.Coordinate(0, 3) + p.Coordinate(0, 4)) / 2},
-			Periodic:  {p.Coordinate(0, 0), p.Coordinate(0, 4)},
+		ends := map[byte][2]float64{
+			'd': {p.Coordinate(0, -1), p.Coordinate(0, 4)},
+			'n': {(p.Coordinate(0, -1) + p.Coordinate(0, 0)) / 2, (p.Coordinate(0, 3) + p.Coordinate(0, 4)) / 2},
+			'p': {p.Coordinate(0, 0), p.Coordinate(0, 4)},
 		}
-		if low, high := ends[a.Ends[0]][0], ends[a.Ends[1]][1]; low != 0 || math.Abs(high-1) > 1e-15 {
+		for _, like := range "fgrho" {
+			ends[byte(like)] = ends['n']
+		}
+		if low, high := ends[c.ends[0]][0], ends[c.ends[1]][1]; low != 0 || math.Abs(high-1) > 1e-15 {
 			t.Errorf("%s: ends at %v and %v", c.ends, low, high)
 		}
 	}
 }
 
-// modes solve the heat equation along one axis, between ends of each kind: the shape is 0 at Dirichlet walls, and decays with
-// the square of the rate. The ramp grows with t, as what is around it; no wall lies where it is 0, and stencils are exact for it.
+// modes solve the heat equation along one axis, for ends of each kind: the shape is 0 at Dirichlet
+// boundaries, and decays with the square of the rate. The ramp grows with t; it is not 0 at any boundary, and
+// stencils are exact for it.
 var modes = map[string]struct {
 	shape string
 	rate  float64
@@ -63,7 +73,7 @@ var modes = map[string]struct {
 	"pp": {"sin(2*pi*x + 0.5)", 2 * math.Pi, "0"},
 }
 
-// mixes returns all mixes of ends, as "ddnp".
+// mixes returns all combinations of ends, such as "ddnp".
 func mixes(dims int) []string {
 	all := []string{""}
 	for range dims {
@@ -78,7 +88,7 @@ func mixes(dims int) []string {
 	return all
 }
 
-// solutionOf returns a solution of the heat equation, and its values at Dirichlet walls.
+// solutionOf returns a solution of the heat equation, and its values at Dirichlet boundaries.
 func solutionOf(mix string) (exact, walls string) {
 	shape, rate := modeOf(mix)
 	walls = "0"
@@ -88,7 +98,7 @@ func solutionOf(mix string) (exact, walls string) {
 	return fmt.Sprintf("%s + exp(-%v*t) * %s", walls, rate, shape), walls
 }
 
-// modeOf returns a field that keeps its shape, and the rate at which heat has it decay.
+// modeOf returns a field that keeps its shape, and its decay rate by the heat equation.
 func modeOf(mix string) (shape string, rate float64) {
 	shape = "1"
 	for a := range len(mix) / 2 {
@@ -99,8 +109,8 @@ func modeOf(mix string) (shape string, rate float64) {
 	return shape, rate
 }
 
-// pointsOf returns how many points an axis has in a unit box: steps by 1 in finer divide the spacing by 3 exactly. Those
-// between one Dirichlet and one Neumann wall have a spacing of their own, all others the same.
+// pointsOf returns the number of points of an axis of a unit box: each increment of finer divides the spacing
+// by 3. Axes with one Dirichlet and one Neumann boundary have a different spacing, all others the same.
 func pointsOf(ends string, finer int) int {
 	dirichlet, halves := strings.Count(ends, "d"), 12 // of spacings
 	if dirichlet == 1 {
@@ -112,7 +122,7 @@ func pointsOf(ends string, finer int) int {
 	return (halves - dirichlet) / 2
 }
 
-// sizeOf returns the points along all axes of a mix.
+// sizeOf returns the points along all axes of a combination.
 func sizeOf(mix string, finer int) (size []int) {
 	for a := range len(mix) / 2 {
 		size = append(size, pointsOf(mix[2*a:][:2], finer))
@@ -120,40 +130,41 @@ func sizeOf(mix string, finer int) (size []int) {
 	return size
 }
 
-// unitBox is a unit box between the ends of a mix, with these values at its Dirichlet walls. It lacks time and stencil.
+// unitBox is a unit box with the ends of a combination and the given values at Dirichlet boundaries. Time
+// step and stencil are not set.
 func unitBox(t testing.TB, mix string, size []int, initial, walls string) *Problem {
 	t.Helper()
-	p := &Problem{Real: kernels.Float64, Initial: parse(t, initial)}
+	p := &Problem{Element: domain.Float64, Initial: parse(t, initial)}
 	var periodic [3]bool
 	for a, n := range size {
 		axis := axisOf(n, mix[2*a:][:2])
-		for i, kind := range axis.Ends {
-			if p.Walls[2*a+i].Kind = kind; kind == Dirichlet {
-				p.Walls[2*a+i].Value = parse(t, walls)
+		for i, wall := range axis.Ends {
+			if p.Boundary[2*a+i] = wall; wall.Kind == Dirichlet {
+				p.Boundary[2*a+i].Value = parse(t, walls)
 			}
 		}
-		periodic[a] = axis.Ends[0] == Periodic
+		periodic[a] = axis.Ends[0].Kind == Periodic
 		p.Spacing = append(p.Spacing, axis.UnitSpacing())
 	}
-	p.Grid = must(domain.NewGrid(size, periodic))(t)
+	p.Grid = must(domain.NewGrid(size, periodic[:len(size)]))(t)
 	return p
 }
 
-// modeProblem is heat in a unit box between the ends of a mix, with the solution of solutionOf.
+// modeProblem is heat in a unit box with the ends of a combination, and the solution of solutionOf.
 func modeProblem(t testing.TB, mix string, finer int) (p *Problem, steps int64) {
 	t.Helper()
 	exact, walls := solutionOf(mix)
 	p = unitBox(t, mix, sizeOf(mix, finer), exact, walls)
-	// So short a step leaves less of the error to time than to space, for any mix.
+	// A short step makes the error in time less than that in space, for any combination.
 	steps = int64(8 * math.Pow(9, float64(finer)))
 	p.TimeStep = 0.005 / float64(steps)
 	p.Stencil = must(starOf(stencil.Heat(p.Spacing, 1, p.TimeStep)))(t)
 	return p, steps
 }
 
-// Between walls of all kinds, in all mixes, heat comes closer to the solution with the square of the spacing, and is the
-// same over several devices as on one.
-func TestOrderBetweenWalls(t *testing.T) {
+// For all combinations of boundary conditions, heat converges to the solution with the square of the spacing,
+// and is identical on several devices and on one.
+func TestOrderOfBoundaries(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
 	testdevices.Once(t)
 	set := testdevices.Host(t, 4)
@@ -182,17 +193,17 @@ func TestOrderBetweenWalls(t *testing.T) {
 	}
 }
 
-// modeDeviation solves a problem of a mix and returns how far off it ends.
+// modeDeviation solves a problem of a combination and returns its final deviation.
 func modeDeviation(t *testing.T, set *testdevices.Set, p *Problem, h how, mix string, steps int64) Deviation {
 	t.Helper()
 	exact, _ := solutionOf(mix)
 	s, _ := solve(t, set, p, h, scheme.Options{Steps: steps, CheckEvery: steps})
-	d := must(s.Deviation(t.Context(), parse(t, exact)))(t)
+	d := must(s.Deviation(t.Context(), 0, parse(t, exact)))(t)
 	return d
 }
 
-// overGPUsToo runs a test on host devices and, where there are some, on GPUs,
-// with as many parts as there are devices, up to four.
+// overGPUsToo runs a test on CPU devices and, if there are some, on GPUs, with as many parts as there are
+// devices, up to four.
 func overGPUsToo(t *testing.T, f func(t *testing.T, set *testdevices.Set, h how)) {
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
 		n := min(4, len(set.Devices))
@@ -200,9 +211,9 @@ func overGPUsToo(t *testing.T, f func(t *testing.T, set *testdevices.Set, h how)
 	})
 }
 
-// The converged solution of Laplace's equation approaches a harmonic function
-// with the square of the spacing. So it does with stencils of fourth order between walls whose values bend along
-// them, which bends the field across the wall: odd reflection leaves that out.
+// The converged solution of Laplace's equation approaches a harmonic function with the square of the spacing.
+// So it does with stencils of fourth order if boundary values are curved along the boundary, since odd
+// reflection ignores the resulting curvature of the field across it.
 func TestLaplaceConvergesAtSecondOrder(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	testdevices.Once(t)
@@ -227,7 +238,7 @@ func TestLaplaceConvergesAtSecondOrder(t *testing.T) {
 				if res.Stopped != scheme.StoppedTolerance {
 					t.Fatalf("%v points: stopped by %s at change %v", size, res.Stopped, res.Norms[0].MaxChange)
 				}
-				errors = append(errors, must(s.Deviation(t.Context(), parse(t, c.exact)))(t).L2)
+				errors = append(errors, must(s.Deviation(t.Context(), 0, parse(t, c.exact)))(t).L2)
 			}
 			for i := 1; i < len(errors); i++ {
 				if order := math.Log(errors[i-1]/errors[i]) / math.Log(c.finer); math.Abs(order-2) > 0.1 {
@@ -238,8 +249,8 @@ func TestLaplaceConvergesAtSecondOrder(t *testing.T) {
 	})
 }
 
-// Between walls that let nothing through or hold the field at 0, and around periodic axes, a mode decays as the eigenvalue
-// of the Laplacian says, to the order of the stencil.
+// With zero-flux or zero-value boundaries, and on periodic axes, a mode decays by the eigenvalue of the
+// Laplacian, to the order of the stencil.
 func TestKindsConverge(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	testdevices.Once(t)
@@ -259,9 +270,10 @@ func TestKindsConverge(t *testing.T) {
 	})
 }
 
-// A field that is linear along each axis between Dirichlet walls stays as it is, with every kind of stencil and in all mixes of
-// walls, which it does only if the values of walls are those of their own places, in edges and corners too.
-func TestLinearFieldsStay(t *testing.T) {
+// A field that is linear along each axis with Dirichlet boundaries is constant in time, for every kind of
+// stencil and all combinations of boundaries, if boundary values are evaluated at the right positions,
+// including edges and corners.
+func TestLinearFields(t *testing.T) {
 	testdevices.Once(t)
 	set := testdevices.Host(t, 4)
 	for dims, parts := range map[int]domain.Vec{2: {2, 2, 1}, 3: {1, 2, 2}} {
@@ -280,7 +292,7 @@ func TestLinearFieldsStay(t *testing.T) {
 				t.Run(fmt.Sprintf("dims=%d/%v/%s", dims, k, mix), func(t *testing.T) {
 					p.Stencil = must(stencil.LaplaceOf(k, p.Spacing))(t)
 					s, _ := solve(t, set, p, how{scheme.TwoStream, scheme.LeftRight, p2p.Auto, parts}, scheme.Options{Steps: 4})
-					if d, err := s.Deviation(t.Context(), p.Initial); err != nil || d.Max > 1e-13 {
+					if d, err := s.Deviation(t.Context(), 0, p.Initial); err != nil || d.Max > 1e-13 {
 						t.Errorf("after 4 steps off by %v: %v", d.Max, err)
 					}
 				})
@@ -289,7 +301,7 @@ func TestLinearFieldsStay(t *testing.T) {
 	}
 }
 
-// orderOf is what the table at stencil.Kind says.
+// orderOf is the order in the table of stencil.Kind.
 func orderOf(k stencil.Kind) float64 {
 	if k.Points == 13 || k.Points == 25 || (k.Points == 9 && k.Shape == stencil.StarShape) {
 		return 4
@@ -297,7 +309,7 @@ func orderOf(k stencil.Kind) float64 {
 	return 2
 }
 
-// modeError is how far the rate at which the mode decays is from that of the equation.
+// modeError is the difference between the decay rate of the mode and that of the equation.
 func modeError(t *testing.T, set *testdevices.Set, h how, k stencil.Kind, mix string, finer int) float64 {
 	const steps = 20
 	shape, rate := modeOf(mix)

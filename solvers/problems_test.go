@@ -13,16 +13,16 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-const testLimit = 2 * time.Minute
+const testLimit = 5 * time.Minute
 
 // how is one way to run a problem.
 type how struct {
@@ -36,7 +36,7 @@ func (h how) String() string {
 	return fmt.Sprintf("scheme=%s/order=%s/path=%s/parts=%dx%dx%d", h.scheme, h.order, h.path, h.parts[0], h.parts[1], h.parts[2])
 }
 
-// options adds the way to run to what is to be run.
+// options adds the way to run to options.
 func (h how) options(o scheme.Options) scheme.Options {
 	o.Scheme, o.Order, o.Limit = h.scheme, h.order, testLimit
 	if o.CheckEvery == 0 {
@@ -61,7 +61,7 @@ func ways() (all []how) {
 	return all
 }
 
-// inGroups returns the ways to run in which several steps go between two exchanges.
+// inGroups returns the ways to run with several steps between two exchanges.
 func inGroups() (all []how) {
 	for _, h := range ways() {
 		if groups(h.scheme) {
@@ -71,7 +71,7 @@ func inGroups() (all []how) {
 	return all
 }
 
-// pathOf returns a path that the scheme has.
+// pathOf returns a path of the scheme.
 func pathOf(name scheme.Scheme) p2p.Path { return cmp.Or(name.Needs().Path, p2p.Staged) }
 
 func parse(t testing.TB, src string) *stencil.Expression {
@@ -79,29 +79,30 @@ func parse(t testing.TB, src string) *stencil.Expression {
 	return must(stencil.Parse(src))(t)
 }
 
-// problem builds a test problem: a field without symmetries and walls of the
-// given kinds, Dirichlet walls with a value that varies along them.
-func problem(t testing.TB, size []int, real kernels.Real, kinds string) *Problem {
+// problem builds a test problem: a field without symmetries and boundaries of the given kinds, Dirichlet
+// boundaries with values that vary along them.
+func problem(t testing.TB, size []int, real domain.Element, kinds string) *Problem {
 	t.Helper()
 	var periodic [3]bool
-	p := &Problem{Real: real, Initial: parse(t, "sin(1.3*i+0.7)*cos(2.1*j)+0.01*k*k-0.003*i*j"), TimeStep: 1e-3}
+	p := &Problem{Element: real, Initial: parse(t, "sin(1.3*i+0.7)*cos(2.1*j)+0.01*k*k-0.003*i*j"), TimeStep: 1e-3}
 	if len(size) == 1 {
 		kinds += "nn"
 	}
 	for i, face := range domain.Faces(max(2, len(size))) {
-		switch kinds[i] {
-		case 'd':
-			p.Walls[i] = Wall{Dirichlet, parse(t, fmt.Sprintf("%d+x*y-2*z+0.1*i", i))}
-		case 't':
-			p.Walls[i] = Wall{Dirichlet, parse(t, fmt.Sprintf("%d+x*y-2*z+0.1*i+sin(900*t+x)", i))}
-		case 'n':
-			p.Walls[i].Kind = Neumann
+		w := &p.Boundary[i]
+		w.Kind = kindsOf[strings.ToLower(kinds[i : i+1])[0]]
+		switch value := fmt.Sprintf("%d+x*y-2*z+0.1*i", i); kinds[i] {
+		case 'd', 'h', 'f', 'g', 'r':
+			w.Value = parse(t, value)
+		case 't', 'H', 'F', 'G', 'R': // with time
+			w.Value = parse(t, value+"+sin(900*t+x)")
 		case 'p':
-			p.Walls[i].Kind = Periodic
 			periodic[face.Axis()] = true
 		}
+		w.Transfer, w.Half = 3-0.5*float64(i), kinds[i]|' ' == 'h'
 	}
-	p.Grid = must(domain.NewGrid(size, periodic))(t)
+	p.Diffusivity = 0.7
+	p.Grid = must(domain.NewGrid(size, periodic[:len(size)]))(t)
 	for a := range size {
 		p.Spacing = append(p.Spacing, 0.1*float64(a+1))
 	}
@@ -109,7 +110,7 @@ func problem(t testing.TB, size []int, real kernels.Real, kinds string) *Problem
 	return p
 }
 
-// equalSpacing gives the problem the paper's stencil with two coefficients.
+// equalSpacing sets the paper's stencil with two coefficients.
 func equalSpacing(p *Problem) *Problem {
 	for a := range p.Spacing {
 		p.Spacing[a] = 0.1
@@ -118,7 +119,7 @@ func equalSpacing(p *Problem) *Problem {
 	return p
 }
 
-// of gives the problem the heat step of a kind, on equal spacings where it needs them.
+// of sets the heat step of a stencil kind, with equal spacings if it needs them.
 func of(t testing.TB, p *Problem, k stencil.Kind) *Problem {
 	t.Helper()
 	if k.Shape == stencil.BoxShape {
@@ -128,24 +129,26 @@ func of(t testing.TB, p *Problem, k stencil.Kind) *Problem {
 	return p
 }
 
-// inGroupsOf returns the problem with so many steps between two exchanges.
+// inGroupsOf returns the problem with a number of steps between two exchanges.
 func inGroupsOf(p *Problem, steps int) *Problem {
 	grouped := *p
 	grouped.Group = steps
 	return &grouped
 }
 
-// randomProblem is a problem of any of some kinds of stencil, of up to so many points an axis, between walls of any kind;
-// those that change with time only if moving.
+// randomProblem is a problem of any of some kinds of stencil, with up to most points per axis and boundaries
+// of any kind, time-dependent ones only if moving.
 func randomProblem(t *testing.T, r *rand.Rand, kinds func(dims int) []stencil.Kind, most int, moving bool) *Problem {
 	dims := 1 + r.IntN(3)
 	size, walls := make([]int, dims), ""
 	kind := kinds(dims)[r.IntN(len(kinds(dims)))]
 	for a := range size {
 		size[a] = 1 + r.IntN(most)
-		pairs := []string{"dd", "nn", "pp", "dn", "nd", "td", "nt", "tt"}
-		if kind.Shape == stencil.BoxShape || !moving {
-			pairs = pairs[:5]
+		pairs := []string{"dd", "nn", "pp", "dn", "nd", "rf", "go", "hr", "RF", "GH", "td", "nt", "tt"}
+		if !moving {
+			pairs = pairs[:8]
+		} else if kind.Shape == stencil.BoxShape {
+			pairs = slices.Concat(pairs[1:3], pairs[5:10])
 		}
 		pair := pairs[r.IntN(len(pairs))]
 		if pair != "dd" {
@@ -153,27 +156,30 @@ func randomProblem(t *testing.T, r *rand.Rand, kinds func(dims int) []stencil.Ki
 		}
 		walls += pair
 	}
-	real := []kernels.Real{kernels.Float64, kernels.Float32}[r.IntN(2)]
+	real := []domain.Element{domain.Float64, domain.Float32}[r.IntN(2)]
 	return of(t, problem(t, size, real, walls), kind)
 }
 
-// fits reports whether the set has a device for each part, and subdomains own as many layers as their neighbours need.
+// fits reports whether the set has a device for each part, and subdomains own as many layers as their
+// neighbors need.
 func fits(set *testdevices.Set, p *Problem, parts domain.Vec) bool {
 	cut, err := domain.Decompose(p.Grid, parts)
 	return err == nil && len(cut.Subdomains) <= len(set.Devices) && cut.CheckWidth(p.Width()) == nil
 }
 
 // unsuited reports whether a scheme refuses the problem on such devices: walls that change with time, and, by resident on
-// GPUs, groups of steps but of stars of radius 1. Any other that it refuses fails a test.
+// GPUs, groups of steps but of stars of radius 1 whose ghosts are copies or keep their values. Any other that it refuses fails a test.
 func unsuited(set *testdevices.Set, s scheme.Scheme, p *Problem) bool {
 	_, star := p.Stencil.AsStar()
-	changes := slices.ContainsFunc(p.Walls[:], func(w Wall) bool { return w.Kind == Dirichlet && w.Value != nil && w.moves() })
+	changes := slices.ContainsFunc(p.Boundary[:], Condition.moves)
+	faces := p.boundary()
+	affine := slices.ContainsFunc(faces[:], func(c boundary.Condition) bool { return c.Affine() })
 	return s.Needs().Steady && changes ||
-		s == scheme.Resident && p.Group > 1 && !star && set.Devices[0].Backend == streams.CUDA
+		s == scheme.Resident && p.Group > 1 && (affine || !star && p.Stencil.Points() > 3) && set.Devices[0].Backend == streams.CUDA
 }
 
-// solve runs the problem on the first devices of the set and returns its
-// solver, which is closed with the test.
+// solve runs the problem on the first devices of the set and returns its solver, which is closed with the
+// test.
 func solve(t testing.TB, set *testdevices.Set, p *Problem, h how, o scheme.Options) (*Solver, scheme.Result) {
 	t.Helper()
 	s := prepare(t, set, p, h)
@@ -181,8 +187,7 @@ func solve(t testing.TB, set *testdevices.Set, p *Problem, h how, o scheme.Optio
 	return s, res
 }
 
-// prepare makes a solver, closed with the test. The test is skipped where the
-// set has too few devices.
+// prepare makes a solver, closed with the test. The test is skipped if the set has too few devices.
 func prepare(t testing.TB, set *testdevices.Set, p *Problem, h how) *Solver {
 	t.Helper()
 	s := must(New(t.Context(), p, planFor(t, set, p, h), set.Compiler))(t)
@@ -190,7 +195,7 @@ func prepare(t testing.TB, set *testdevices.Set, p *Problem, h how) *Solver {
 	return s
 }
 
-// placed cuts the grid of a problem over the first devices. It skips the test where there are too few.
+// placed decomposes the grid of a problem over the first devices. It skips the test if there are too few.
 func placed(t testing.TB, set *testdevices.Set, p *Problem, parts domain.Vec) *halo.Placement {
 	t.Helper()
 	d := must(domain.Decompose(p.Grid, parts))(t)
@@ -207,11 +212,11 @@ func planFor(t testing.TB, set *testdevices.Set, p *Problem, h how) *scheme.Plan
 	return must(p.NewPlan(placed(t, set, p, h.parts), set.Links, h.path))(t)
 }
 
-// read returns all owned points, in rank 0 alone.
+// read returns all owned points, on rank 0 only.
 func read(t testing.TB, s *Solver) []float64 {
 	t.Helper()
 	v := make([]float64, s.problem.Grid.Points())
-	succeeds(t, s.Gather(t.Context(), v, s.problem.Grid.Box()))
+	succeeds(t, s.Gather(t.Context(), 0, v, s.problem.Grid.Box()))
 	if s.Placement().Processes.Rank > 0 {
 		return nil
 	}
@@ -229,8 +234,8 @@ func compare(t testing.TB, g domain.Grid, got, want []float64) {
 	}
 }
 
-// wants fails the test unless an error is one of a kind, if that is not nil, and says something; without both, unless there
-// is none.
+// wants fails the test unless an error is of a kind, if that is not nil, and contains a text; without both,
+// unless it is nil.
 func wants(t testing.TB, err, kind error, says string) {
 	t.Helper()
 	if err == nil && kind == nil && says == "" {
@@ -241,7 +246,7 @@ func wants(t testing.TB, err, kind error, says string) {
 	}
 }
 
-// must returns a value that was made without an error.
+// must returns a function that returns the value, or fails the test on an error.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -250,7 +255,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// succeeds fails the test if something failed.
+// succeeds fails the test on an error.
 func succeeds(t testing.TB, err error) {
 	t.Helper()
 	test.Check(t, err)

@@ -10,17 +10,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
-// Several processes make the steps, and come to the norms, of one, to the bit.
+// Several processes run the same steps as one, with bitwise identical norms.
 func TestProcesses(t *testing.T) {
 	testdevices.InTurn(t, 0, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
@@ -32,6 +32,7 @@ func TestProcesses(t *testing.T) {
 			{"tolerance", []int{3, 2}},
 			{"interrupt", []int{2, 3}},
 			{"intervals", []int{3}},
+			{"events", []int{2, 3}},
 			{"refusals", []int{3}},
 		} {
 			for _, ranks := range testdevices.Again(1, testdevices.Some(1, tc.ranks)) {
@@ -43,12 +44,12 @@ func TestProcesses(t *testing.T) {
 	})
 }
 
-// A process that is lost in mid-run, or fails, ends the others in time, which name it.
-func TestProcessesNameWhoIsLost(t *testing.T) {
+// If a process is lost during a run, or fails, the others end in time and name it.
+func TestLostProcesses(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		says := map[string]string{"one stops": "has said nothing for ", "one is gone": "has said nothing for ", "one fails": "the disk is full"}
-		for _, program := range testdevices.Some(3, []string{ // a scheme with assistants or fused, unless tests are long
+		says := map[string]string{"one stops": "no heartbeat from ", "one is gone": "no heartbeat from ", "one fails": "the disk is full"}
+		for _, program := range testdevices.Some(3, []string{ // one of them, unless tests are long
 			"one stops", "one is gone", "one is gone in fused", "one stops in fused", "one fails", "one fails in fused",
 		}) {
 			t.Run(program, func(t *testing.T) {
@@ -58,7 +59,7 @@ func TestProcessesNameWhoIsLost(t *testing.T) {
 					if in.Hydra {
 						job.Args = []string{"-disable-auto-cleanup"}
 					} else {
-						words = nil // the launcher may end all before anybody misses it
+						words = nil // the launcher may end all before any process notices
 					}
 				}
 				in.Fails(t, job, words...)
@@ -67,14 +68,15 @@ func TestProcessesNameWhoIsLost(t *testing.T) {
 	})
 }
 
-// programs are what processes that a test has launched carry out.
+// programs are executed by processes that a test has started.
 func programs() map[string]func() error {
 	all := map[string]func() error{
-		"schemes":   amongProcesses(testLimit, schemesAmong),
-		"tolerance": amongProcesses(testLimit, toleranceAmong),
-		"interrupt": amongProcesses(testLimit, interruptAmong),
-		"intervals": amongProcesses(testLimit, intervalsAmong),
-		"refusals":  amongProcesses(testLimit, refusalsAmong),
+		"schemes":   inProcesses(testLimit, schemesAmong),
+		"tolerance": inProcesses(testLimit, toleranceAmong),
+		"interrupt": inProcesses(testLimit, interruptAmong),
+		"intervals": inProcesses(testLimit, intervalsAmong),
+		"events":    inProcesses(testLimit, eventsAmong),
+		"refusals":  inProcesses(testLimit, refusalsAmong),
 	}
 	for in, name := range map[string]scheme.Scheme{"": scheme.Assisted, " in fused": scheme.Fused} {
 		for what, last := range map[string]func(){
@@ -82,7 +84,7 @@ func programs() map[string]func() error {
 			"one is gone": func() { receives(syscall.SIGKILL) },
 			"one fails":   func() { panic("the disk is full") },
 		} {
-			all[what+in] = amongProcesses(testmpi.Limit(), func(p *among) { p.endless(name, last) })
+			all[what+in] = inProcesses(testmpi.Limit(), func(p *among) { p.endless(name, last) })
 		}
 	}
 	return all
@@ -95,9 +97,9 @@ type among struct {
 	session   *halo.Session
 }
 
-// amongProcesses runs a program as one of several processes: rank 1 has two host devices, and all others one, or, where they
-// are even in number, all two. One that fails ends all.
-func amongProcesses(limit time.Duration, program func(*among)) func() error {
+// inProcesses runs a program as one of several processes: rank 1 has two CPU devices, and all others one, or
+// two each if their number is even. A failure ends all.
+func inProcesses(limit time.Duration, program func(*among)) func() error {
 	return testmpi.AsOne(mpi.Options{Limit: limit, Piece: 500}, func(p *mpi.Processes) error {
 		devices := 1
 		if p.Size() == 2 || p.Rank == 1 {
@@ -114,7 +116,7 @@ func amongProcesses(limit time.Duration, program func(*among)) func() error {
 	})
 }
 
-// failed returns what a program failed with.
+// failed returns the failure of a program.
 func failed(program func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -125,7 +127,7 @@ func failed(program func()) (err error) {
 	return nil
 }
 
-// inProgram stands for the test of helpers, in a process that carries out a program, which it ends.
+// inProgram replaces the test of helpers in a process that executes a program, and ends the program.
 type inProgram struct{ testing.TB }
 
 func (inProgram) Helper()                           {}
@@ -134,26 +136,26 @@ func (inProgram) Fatal(args ...any)                 { panic(fmt.Sprint(args...))
 func (inProgram) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 func (inProgram) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// solver cuts the grid over all devices and makes the problem ready for a scheme, over a path that it has: the fastest of this
-// machine, which is what p2p.Auto takes, need not be one.
+// solver decomposes the grid over all devices and prepares the problem for a scheme, over one of its paths:
+// the fastest path of this machine, chosen by p2p.Auto, need not be one.
 func (p *among) solver(of *Problem, name scheme.Scheme, path p2p.Path) *Solver {
 	path = cmp.Or(path, name.Needs().Path, p2p.Auto)
 	place := must(p.session.Cut(p.Context(), halo.Cutting{
-		Size: of.Grid.Size[:of.Grid.Dims], Periodic: of.Grid.Periodic, Fields: []halo.Spec{of.Field()}, Path: path,
+		Size: of.Grid.Size[:of.Grid.Dims], Periodic: of.Grid.Periodic[:of.Grid.Dims], Fields: []halo.Spec{of.Field()}, Path: path,
 	}))(p)
 	plan := must(of.NewPlan(place, p.session.Links, path))(p)
 	return must(New(p.Context(), of, plan, p.session.Compiler))(p)
 }
 
-// schemesAmong runs steps of several problems by all schemes that several processes can have.
+// schemesAmong runs steps of several problems with all schemes that support several processes.
 func schemesAmong(p *among) {
 	for i, of := range []*Problem{
-		problem(p, []int{13, 9, 11}, kernels.Float64, "pppppp"),
-		problem(p, []int{7, 15, 10}, kernels.Float32, "dtnndd"),
-		problem(p, []int{12, 5, 17}, kernels.Float64, "nnppdt"),
-		problem(p, []int{23, 17}, kernels.Float32, "ppdt"),
-		inGroupsOf(problem(p, []int{19, 21, 22}, kernels.Float64, "ppdtnn"), 2),
-		inGroupsOf(problem(p, []int{19, 21, 22}, kernels.Float64, "ppddnn"), 4),
+		problem(p, []int{13, 9, 11}, domain.Float64, "pppppp"),
+		problem(p, []int{7, 15, 10}, domain.Float32, "dtnndd"),
+		problem(p, []int{12, 5, 17}, domain.Float64, "nnppdt"),
+		problem(p, []int{23, 17}, domain.Float32, "ppdt"),
+		inGroupsOf(problem(p, []int{19, 21, 22}, domain.Float64, "ppdtnn"), 2),
+		inGroupsOf(problem(p, []int{19, 21, 22}, domain.Float64, "ppddnn"), 4),
 	} {
 		for j, h := range ways() {
 			if h.scheme.Needs().Processes && testdevices.Turn(i+j, 3, 3) {
@@ -165,11 +167,11 @@ func schemesAmong(p *among) {
 	}
 }
 
-// several are schemes that several processes can have, in one order in all.
+// several are schemes that support several processes, in the same order in all.
 var several = []scheme.Scheme{scheme.Baseline, scheme.TwoStream, scheme.Assisted, scheme.Fused, scheme.Blocked}
 
-// suiting returns the problem with as many steps between two exchanges as passes of scheme blocked have, which end where
-// others do not.
+// suiting returns the problem with an exchange interval for which passes of scheme blocked end at other steps
+// than those of other schemes.
 func suiting(of *Problem, name scheme.Scheme) *Problem {
 	if name != scheme.Blocked {
 		return of
@@ -179,7 +181,7 @@ func suiting(of *Problem, name scheme.Scheme) *Problem {
 
 // toleranceAmong ends runs with the step whose change is small enough.
 func toleranceAmong(p *among) {
-	of := problem(p, []int{7, 6, 13}, kernels.Float64, "dddddd")
+	of := problem(p, []int{7, 6, 13}, domain.Float64, "dddddd")
 	for i, norm := range []scheme.Norm{scheme.MaxNorm, scheme.L2Norm} {
 		for j, every := range []int64{1, 7} {
 			for k, name := range several {
@@ -195,7 +197,7 @@ func toleranceAmong(p *among) {
 	}
 }
 
-// after50 has the last process call something once 50 steps are done.
+// after50 calls call on the last process after 50 steps.
 func (p *among) after50(call func()) func(int64) {
 	return func(n int64) {
 		if n > 50 && p.processes.Rank == p.processes.Size()-1 {
@@ -204,10 +206,10 @@ func (p *among) after50(call func()) func(int64) {
 	}
 }
 
-// interruptAmong has the context of the last process alone end: all stop at one step.
+// interruptAmong ends the context of the last process only: all stop at one step.
 func interruptAmong(p *among) {
 	for _, name := range several {
-		of := suiting(problem(p, []int{7, 6, 13}, kernels.Float64, "ppdddd"), name)
+		of := suiting(problem(p, []int{7, 6, 13}, domain.Float64, "ppdddd"), name)
 		s := p.solver(of, name, "")
 		ctx, cancel := context.WithCancel(p.Context())
 		res := must(s.Run(ctx, scheme.Options{Scheme: name, Steps: 1 << 40, CheckEvery: 1 << 30, Progress: p.after50(cancel)}))(p)
@@ -220,10 +222,10 @@ func interruptAmong(p *among) {
 	}
 }
 
-// intervalsAmong has every process ask for intervals of its own: those of rank 0 count.
+// intervalsAmong requests different intervals in every process: those of rank 0 count.
 func intervalsAmong(p *among) {
 	asked, seen := []int64{3, 5, 1, 0}, []int64{}
-	of := problem(p, []int{7, 6, 11}, kernels.Float64, "ppdddd")
+	of := problem(p, []int{7, 6, 11}, domain.Float64, "ppdddd")
 	s := p.solver(of, scheme.Assisted, "")
 	res := must(s.Run(p.Context(), scheme.Options{Scheme: scheme.Assisted, Steps: 1000, Interval: func(steps int64, _ time.Duration) int64 {
 		seen = append(seen, steps)
@@ -236,16 +238,32 @@ func intervalsAmong(p *among) {
 	succeeds(p, s.Close())
 }
 
-// refusalsAmong asks for what cannot be, some of it in rank 1 alone, and goes on with what can.
+// eventsAmong runs with events, which only rank 0 requests.
+func eventsAmong(p *among) {
+	for i, name := range testdevices.Some(2, several) {
+		of := suiting(problem(p, []int{7, 6, 13}, domain.Float64, "ppdddd"), name)
+		if testdevices.Turn(i, 1, 2) {
+			s := p.solver(of, name, "")
+			requested(p, of, s, name, p.processes.Rank == 0)
+			succeeds(p, s.Close())
+			continue
+		}
+		s := p.solver(of, name, "")
+		checkEvents(p, of, s, name, 4, []int64{6})
+		succeeds(p, s.Close())
+	}
+}
+
+// refusalsAmong makes invalid requests, some of them only on rank 1, and continues with valid ones.
 func refusalsAmong(p *among) {
-	of := problem(p, []int{7, 6, 11}, kernels.Float64, "ppdddd")
+	of := problem(p, []int{7, 6, 11}, domain.Float64, "ppdddd")
 	s := p.solver(of, scheme.TwoStream, "")
 	for _, name := range []scheme.Scheme{scheme.Graph, scheme.Ranks, scheme.Resident} {
 		_, err := s.Run(p.Context(), scheme.Options{Scheme: name, Steps: 3})
-		wants(p, err, scheme.ErrUnsuited, fmt.Sprintf("and %d processes share the grid", p.processes.Size()))
+		wants(p, err, scheme.ErrUnsuited, fmt.Sprintf("supports one process, got %d", p.processes.Size()))
 	}
 	_, err := s.Run(p.Context(), scheme.Options{Scheme: scheme.TwoStream, Steps: int64(3 + p.processes.Rank)})
-	wants(p, err, nil, "all give the same options")
+	wants(p, err, nil, "all must have the same options")
 	wrong, plan := *of, &scheme.Plan{Stages: s.Plans()}
 	if p.processes.Rank == 1 {
 		wrong.Spacing = nil
@@ -254,7 +272,7 @@ func refusalsAmong(p *among) {
 	search := scheme.Search{Links: p.session.Links, Compiler: p.session.Compiler}
 	_, _, failed := Fastest(p.Context(), &wrong, plan.Stages[0].Placement, search, scheme.Options{})
 	for _, err := range []error{err, failed} {
-		wants(p, err, nil, "with 0 spacings")
+		wants(p, err, nil, "must have equal dimensions, got 3, 0 and 3")
 		if p.processes.Rank != 1 {
 			wants(p, err, nil, p.processes.Name(1))
 		}
@@ -268,9 +286,9 @@ func refusalsAmong(p *among) {
 	succeeds(p, s.Close())
 }
 
-// endless runs steps by a scheme without end, and calls at in the last process after 50.
+// endless runs steps with a scheme without end, and calls at on the last process after 50.
 func (p *among) endless(name scheme.Scheme, at func()) {
-	s := p.solver(problem(p, []int{7, 6, 11}, kernels.Float64, "ppdddd"), name, "")
+	s := p.solver(problem(p, []int{7, 6, 11}, domain.Float64, "ppdddd"), name, "")
 	res, err := s.Run(p.Context(), scheme.Options{Scheme: name, Steps: 1 << 40, CheckEvery: 10, Progress: p.after50(at)})
 	p.Fatalf("stopped at %d: %v", res.Steps, err)
 }

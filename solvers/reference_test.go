@@ -7,16 +7,14 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 )
 
-// reference solves a problem by plain loops on one array, sharing nothing with
-// the package but the problem's description. Its points are indexed by global
-// coordinates; ghosts are looked up by what the boundary conditions say.
+// reference solves a problem by plain loops on one array, sharing only the problem's description with the
+// package. Its points are indexed by global coordinates; ghosts follow the boundary conditions.
 type reference[T float32 | float64] struct {
 	p     *Problem
 	field map[domain.Vec]T
@@ -47,10 +45,10 @@ func (r *reference[T]) values() (all []float64) {
 	return all
 }
 
-// at returns the value at q, which is owned or at most two steps behind faces: periodic
-// axes and Neumann walls are followed, then the last Dirichlet wall counts.
+// at returns the value at q, which is owned or at most two steps behind faces: periodic axes are followed, then walls
+// half a spacing out, of z, then y, then x, and last the Dirichlet wall of the last axis counts.
 func (r *reference[T]) at(q domain.Vec) T {
-	behind := -1
+	behind, half := -1, -1
 	for a, n := range r.p.Grid.Size {
 		face := 2 * a
 		if q[a] >= n {
@@ -58,34 +56,71 @@ func (r *reference[T]) at(q domain.Vec) T {
 		} else if q[a] >= 0 {
 			continue
 		}
-		switch r.p.Walls[face].Kind {
-		case Dirichlet:
-			behind = face
-		case Neumann:
-			for q[a] < 0 || q[a] >= n {
-				q[a] = map[bool]int{true: -1 - q[a], false: 2*n - 1 - q[a]}[q[a] < 0]
-			}
-		case Periodic:
+		switch kind := r.p.Boundary[face].Kind; {
+		case kind == Periodic:
 			q[a] = (q[a] + 2*n) % n
+		case kind == Dirichlet && !r.p.Boundary[face].Half:
+			behind = face
+		default:
+			half = face
 		}
+	}
+	if half >= 0 {
+		return r.halfOut(half, q)
 	}
 	if behind < 0 {
 		return r.field[q]
 	}
 	a, in := behind/2, 1-2*(behind%2)
 	if q[a] == -1 || q[a] == r.p.Grid.Size[a] {
-		return T(r.p.Walls[behind].Value.NewEvaluator(r.p.coordinates(r.steps)).At(q[0], q[1], q[2]))
+		return T(r.p.Boundary[behind].Value.NewEvaluator(r.p.coordinates(r.steps)).At(q[0], q[1], q[2]))
 	}
 	wall, point := q, q
 	wall[a], point[a] = q[a]+in, q[a]+2*in
 	return T(2*r.at(wall)) - r.at(point)
 }
 
+// halfOut returns the value at q behind a wall half a spacing from the nearest point.
+func (r *reference[T]) halfOut(face int, q domain.Vec) T {
+	axis, in, w, d := face/2, q, r.p.Boundary[face], r.p.Spacing[face/2]
+	c := r.p.coordinates(r.steps)
+	layer, last := -1-q[axis], r.p.Grid.Size[axis]-1
+	c.Shift[axis] += 0.5
+	if q[axis] > last {
+		layer = q[axis] - last - 1
+		c.Shift[axis]--
+	}
+	q[axis] = map[bool]int{true: -1, false: last + 1}[q[axis] < 0]
+	if w.Kind == "outflow" {
+		in[axis] = min(max(in[axis], 0), last)
+		return r.at(in)
+	}
+	in[axis] = map[bool]int{true: layer, false: last - layer}[q[axis] < 0]
+	v := r.at(in)
+	if w.Value == nil {
+		return v
+	}
+	d *= float64(2*layer + 1)
+	var a, b float64
+	switch D, h := r.p.Diffusivity, w.Transfer; w.Kind {
+	case "dirichlet":
+		a, b = -1, 2
+	case "neumann":
+		a, b = 1, d
+	case "flux":
+		a, b = 1, d/D
+	case "robin":
+		a, b = (D/d-h/2)/(D/d+h/2), h/(D/d+h/2)
+	}
+	g := T(w.Value.NewEvaluator(c).At(q[0], q[1], q[2]))
+	return T(T(a)*v) + T(T(b)*g)
+}
+
 func (r *reference[T]) step() (norms reduce.Norms) {
 	next := map[domain.Vec]T{}
 	s := r.p.Stencil
 	r.each(func(q domain.Vec) {
-		v := T(s.Centre) * r.field[q]
+		v := T(s.Center) * r.field[q]
 		for _, g := range s.Groups {
 			var sum T
 			for i, part := range g.Parts {
@@ -113,7 +148,7 @@ func (r *reference[T]) step() (norms reduce.Norms) {
 	return norms
 }
 
-// oracle is a reference of either type, which says what runs must come to.
+// oracle is a reference of either type, which has the expected result of runs.
 type oracle struct {
 	p      *Problem
 	step   func() reduce.Norms
@@ -121,7 +156,7 @@ type oracle struct {
 }
 
 func newOracle(p *Problem) *oracle {
-	if p.Real == kernels.Float32 {
+	if p.Element == domain.Float32 {
 		r := newReference[float32](p)
 		return &oracle{p, r.step, r.values}
 	}
@@ -129,7 +164,7 @@ func newOracle(p *Problem) *oracle {
 	return &oracle{p, r.step, r.values}
 }
 
-// run runs the steps that a run with these options makes, and returns the norms that it takes, and why it ends.
+// run runs the steps of a run with these options, and returns its norms and the reason why it ends.
 func (r *oracle) run(o scheme.Options) (history []scheme.Check, stopped scheme.Stopped) {
 	for n := int64(1); n <= o.Steps; n++ {
 		norms := r.step()
@@ -152,8 +187,8 @@ func (r *oracle) run(o scheme.Options) (history []scheme.Check, stopped scheme.S
 	return history, scheme.StoppedSteps
 }
 
-// verify runs the solver, which is at the step of the oracle, and fails the test unless the field and the norms have the
-// bits of the oracle.
+// verify runs the solver, which is at the step of the oracle, and fails the test unless the field and the
+// norms are bitwise identical to those of the oracle.
 func (r *oracle) verify(t testing.TB, s *Solver, h how, o scheme.Options) {
 	t.Helper()
 	o = h.options(o)
@@ -170,7 +205,8 @@ func (r *oracle) verify(t testing.TB, s *Solver, h how, o scheme.Options) {
 	compare(t, r.p.Grid, read(t, s), r.values())
 }
 
-// stoppedAt fails the test unless the field and the norms are those of the step at which a first run has stopped.
+// stoppedAt fails the test unless the field and the norms are those of the step at which a first run has
+// stopped.
 func (r *oracle) stoppedAt(t testing.TB, s *Solver, res scheme.Result) {
 	t.Helper()
 	norms, _ := r.run(scheme.Options{Steps: res.Steps, CheckEvery: res.Steps})
@@ -183,7 +219,7 @@ func (r *oracle) stoppedAt(t testing.TB, s *Solver, res scheme.Result) {
 // same reports whether checks of one variable are of one step and have the same norms.
 func same(a, b scheme.Check) bool { return a.Step == b.Step && slices.Equal(a.Norms, b.Norms) }
 
-// solved fails the test unless a new solver of a problem runs with the bits of the oracle.
+// solved fails the test unless a new solver of a problem runs with results bitwise identical to the oracle.
 func solved(t testing.TB, set *testdevices.Set, p *Problem, h how, runs ...scheme.Options) {
 	t.Helper()
 	s, r := prepare(t, set, p, h), newOracle(p)
@@ -192,5 +228,5 @@ func solved(t testing.TB, set *testdevices.Set, p *Problem, h how, runs ...schem
 	}
 }
 
-// starOf turns the star into the stencil of a problem.
+// starOf converts the star to the stencil of a problem.
 func starOf(s stencil.StarWeights, err error) (stencil.Stencil, error) { return s.Stencil(), err }

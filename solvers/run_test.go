@@ -9,16 +9,17 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 )
 
-// Told to stop, a run stops between two steps: all devices at the same one,
-// with norms and a field that belong to it, without waiting for the end of an interval.
+// An interrupted run stops between two steps: all devices at the same one, with norms and a field of that
+// step, without waiting for the end of an interval.
 func TestInterrupt(t *testing.T) {
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
 		for i, name := range scheme.All() {
@@ -33,7 +34,7 @@ func TestInterrupt(t *testing.T) {
 }
 
 func interrupt(t *testing.T, set *testdevices.Set, name scheme.Scheme, every int64) {
-	p := problem(t, []int{7, 6, 8}, kernels.Float64, "dddddd")
+	p := problem(t, []int{7, 6, 8}, domain.Float64, "dddddd")
 	s := prepare(t, set, p, how{path: pathOf(name), parts: domain.Vec{1, 1, min(3, len(set.Devices))}})
 	ctx, cancel := context.WithCancel(context.Background())
 	o := how{scheme: name, order: scheme.Pairwise}.options(scheme.Options{Steps: 1 << 40})
@@ -53,9 +54,9 @@ func interrupt(t *testing.T, set *testdevices.Set, name scheme.Scheme, every int
 	newOracle(p).stoppedAt(t, s, res)
 }
 
-// A thousand steps cost no allocation. Go's runtime allocates what a goroutine needs to block, and keeps it by processor:
-// with many it takes long until all have some.
-func TestAStepAllocatesNothing(t *testing.T) {
+// A thousand steps allocate nothing. Go's runtime allocates what a goroutine needs to block, and caches it by
+// processor: with many processors it takes long until all have some.
+func TestStepAllocatesNothing(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0))))
 	for _, name := range scheme.All() {
 		t.Run(string(name), func(t *testing.T) { allocatesNothing(t, name, 1) })
@@ -65,12 +66,12 @@ func TestAStepAllocatesNothing(t *testing.T) {
 	}
 }
 
-// allocatesNothing fails the test if steps allocate, with so many between two exchanges. What begins a run does, and how
-// much depends on the moment: a look at the memory of the host serves for a second.
+// allocatesNothing fails the test if steps allocate, with a number of steps between two exchanges. The start
+// of a run allocates an amount that varies: the memory of the host is checked once per second.
 func allocatesNothing(t *testing.T, name scheme.Scheme, group int) {
 	set := testdevices.Host(t, 2)
 	h := how{name, scheme.LeftRight, pathOf(name), domain.Vec{2, 1, 1}}
-	s := prepare(t, set, inGroupsOf(problem(t, []int{8, 7, 6}, kernels.Float64, "ppnndd"), group), h)
+	s := prepare(t, set, inGroupsOf(problem(t, []int{8, 7, 6}, domain.Float64, "ppnndd"), group), h)
 	intervals := []int64{100, 1000, 0}
 	var before, after runtime.MemStats
 	o := scheme.Options{Steps: 1 << 40, CheckEvery: 10, Tolerance: 1e-300, Interval: func(int64, time.Duration) int64 {
@@ -86,7 +87,7 @@ func allocatesNothing(t *testing.T, name scheme.Scheme, group int) {
 	}
 }
 
-// What a solver made is gone when it is closed.
+// Closing a solver frees everything.
 func TestCloseFreesAll(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		used := func() (n int64) {
@@ -105,11 +106,11 @@ func TestCloseFreesAll(t *testing.T) {
 		once := func() {
 			for _, name := range []scheme.Scheme{scheme.Assisted, scheme.Graph} {
 				h := how{name, scheme.LeftRight, p2p.Staged, domain.Vec{1, 1, min(2, len(set.Devices))}}
-				s, _ := solve(t, set, problem(t, []int{70, 60, 80}, kernels.Float64, "ppnndd"), h, scheme.Options{Steps: 3})
+				s, _ := solve(t, set, problem(t, []int{70, 60, 80}, domain.Float64, "ppnndd"), h, scheme.Options{Steps: 3})
 				succeeds(t, s.Close())
 			}
 		}
-		once() // what the driver itself keeps
+		once() // memory that the driver keeps
 		before := used()
 		for range testdevices.Again(1, testdevices.Numbers(3)) {
 			once()
@@ -120,12 +121,12 @@ func TestCloseFreesAll(t *testing.T) {
 	})
 }
 
-// A problem that is nil, or whose walls the stencil cannot have, is an error that says so.
-func TestRefusals(t *testing.T) {
+// A nil problem, or unsupported boundary conditions for the stencil, return an error that names the cause.
+func TestErrors(t *testing.T) {
 	set, h := testdevices.Host(t, 1), how{path: p2p.Auto, parts: domain.Vec{1, 1, 1}}
-	beside := of(t, problem(t, []int{8, 8}, kernels.Float64, "tddd"), stencil.Kind{Points: 9, Shape: stencil.BoxShape})
+	beside := of(t, problem(t, []int{8, 8}, domain.Float64, "tddd"), stencil.Kind{Points: 9, Shape: stencil.BoxShape})
 	_, err := New(t.Context(), beside, planFor(t, set, beside, h), set.Compiler)
-	wants(t, err, nil, "changes with time")
+	wants(t, err, nil, "varies in time")
 	for _, p := range []*Problem{nil, {}} {
 		_, err := New(t.Context(), p, nil, set.Compiler)
 		wants(t, err, nil, "is nil")
@@ -134,14 +135,14 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A change whose square underflows is not 0 and ends no run; one whose square overflows has a norm.
+// A change whose square underflows is not 0 and does not end the run; one whose square overflows has a norm.
 func TestNormsBeyondSquares(t *testing.T) {
 	h := how{scheme.Baseline, scheme.LeftRight, p2p.Auto, domain.Vec{1, 1, 1}}
 	for _, size := range []string{"1e-170", "1e170"} {
-		p := problem(t, []int{8, 8}, kernels.Float64, "dddd")
+		p := problem(t, []int{8, 8}, domain.Float64, "dddd")
 		p.Initial = must(stencil.Parse(size))(t)
 		for i := range 4 {
-			p.Walls[i].Value = must(stencil.Parse("0"))(t)
+			p.Boundary[i].Value = must(stencil.Parse("0"))(t)
 		}
 		s, res := solve(t, testdevices.Host(t, 1), p, h,
 			scheme.Options{Steps: 4, CheckEvery: 1, Norm: scheme.L2Norm, Tolerance: 1e-200})
@@ -153,18 +154,26 @@ func TestNormsBeyondSquares(t *testing.T) {
 			math.Abs(n.L2/(n.Max*math.Sqrt(mean/64))-1) > 1e-14 {
 			t.Errorf("%s: stopped by %s with %+v", size, res.Stopped, n)
 		}
-		d := must(s.Deviation(t.Context(), must(stencil.Parse("0"))(t)))(t)
+		d := must(s.Deviation(t.Context(), 0, must(stencil.Parse("0"))(t)))(t)
 		if d.Max != n.Max || !(d.L2 > d.Max/9 && d.L2 < 9*d.Max) {
 			t.Errorf("%s: deviation %+v of a field of at most %v", size, d, n.Max)
 		}
 	}
 }
 
-// The field is compared until the context ends.
-func TestDeviationLooksAtTheContext(t *testing.T) {
-	p := problem(t, []int{8, 8}, kernels.Float64, "dddd")
+// The comparison of the field stops when the context ends.
+func TestDeviationChecksContext(t *testing.T) {
+	p := problem(t, []int{8, 8}, domain.Float64, "dddd")
 	s := prepare(t, testdevices.Host(t, 1), p, how{scheme.Baseline, scheme.LeftRight, p2p.Auto, domain.Vec{1, 1, 1}})
 	ended, end := context.WithCancel(t.Context())
 	end()
-	test.Is(t, test.ErrorOf(s.Deviation(ended, p.Initial)), context.Canceled)
+	test.Is(t, test.ErrorOf(s.Deviation(ended, 0, p.Initial)), context.Canceled)
+}
+
+// A run in one process keeps the limit of its options; processes that share a grid have limits of their own.
+func TestSetupKeepsTheLimit(t *testing.T) {
+	s := &Setup{Place: &halo.Placement{Processes: mpi.Alone()}, options: OpenOptions{Options: scheme.Options{Limit: time.Second}}}
+	if got := s.Options().Limit; got != time.Second {
+		t.Errorf("the limit is %v, want 1s", got)
+	}
 }

@@ -5,13 +5,12 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
-// What is traced of every scheme and path is all sweeps and messages of the steps of the window.
+// The trace of every scheme and path has all sweeps and messages of the steps of the window.
 func TestTraceOfSchemes(t *testing.T) {
 	const first, last, steps = 3, 6, 9
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
@@ -21,13 +20,13 @@ func TestTraceOfSchemes(t *testing.T) {
 					continue
 				}
 				if h.parts = cut; h.scheme == scheme.Resident || h.scheme == scheme.Ranks {
-					continue // they do not suit the problem, and a launch of them is many steps
+					continue // they do not suit the problem, and one launch runs many steps
 				}
 				walls := "tdnnpp"
 				if h.scheme == scheme.Graph || h.scheme == scheme.Blocked {
 					walls = "ddnnpp"
 				}
-				p := problem(t, []int{40, 24, 24}, kernels.Float64, walls)
+				p := problem(t, []int{40, 24, 24}, domain.Float64, walls)
 				t.Run(h.String(), func(t *testing.T) {
 					s := prepare(t, set, p, h)
 					tracer := must(streams.NewTracer(s.Placement().Devices, streams.Window{First: first, Last: last}))(t)
@@ -47,8 +46,8 @@ func TestTraceOfSchemes(t *testing.T) {
 	})
 }
 
-// checkSteps fails the test unless every step of the window, and no other, has all its
-// sweeps, and something on its way for every message.
+// checkSteps fails the test unless every step of the window, and no other, has all its sweeps, and an
+// operation for every message.
 func checkSteps(t *testing.T, s *Solver, h how, rank int, d streams.DeviceTrace, first, last int64) {
 	t.Helper()
 	sweeps, sent := map[int64]int{}, map[int64]int{}
@@ -80,7 +79,7 @@ func checkSteps(t *testing.T, s *Solver, h how, rank int, d streams.DeviceTrace,
 	switch h.scheme {
 	case scheme.Baseline:
 		want = 1
-	case scheme.Blocked: // which sweeps, as it exchanges after each step
+	case scheme.Blocked: // sweeps, since it exchanges after each step
 		if want = 1; h.path == p2p.Direct {
 			messages = 1 // one kernel
 		}
@@ -89,7 +88,7 @@ func checkSteps(t *testing.T, s *Solver, h how, rank int, d streams.DeviceTrace,
 			want, messages = 1, 0 // the sweep stores into the ghosts
 		}
 	case scheme.Graph:
-		want, messages = 0, 0 // the first device shows what all do
+		want, messages = 0, 0 // the first device traces the work of all
 		if rank == 0 {
 			want = 1
 		}

@@ -8,25 +8,24 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
 )
 
-// valued returns a problem with an initial field, between walls at 0.
+// valued returns a problem with an initial field, with value 0 at the boundaries.
 func valued(t *testing.T, size []int, initial string) *Problem {
 	t.Helper()
-	grid := must(domain.NewGrid(size, [3]bool{}))(t)
-	p := &Problem{Grid: grid, Spacing: []float64{1, 1, 1}[:len(size)], Real: kernels.Float64}
+	grid := must(domain.NewGrid(size, nil))(t)
+	p := &Problem{Grid: grid, Spacing: []float64{1, 1, 1}[:len(size)], Element: domain.Float64}
 	p.Stencil = must(stencil.LaplaceOf(stencil.Kind{Points: 1 + 2*len(size), Shape: "star"}, p.Spacing))(t)
 	p.Initial = parse(t, initial)
-	for i := range p.Walls {
-		p.Walls[i] = Wall{Dirichlet, parse(t, "0")}
+	for i := range p.Boundary {
+		p.Boundary[i] = Condition{Kind: Dirichlet, Value: parse(t, "0")}
 	}
 	return p
 }
 
-// Values are found wherever they are; of a grid with many points at those between which rows lie.
+// Bad values are found everywhere; on a grid with many points at the rows that are checked.
 func TestCheckValues(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	testdevices.Once(t)
@@ -57,8 +56,8 @@ func TestCheckValues(t *testing.T) {
 	test.Is(t, valued(t, []int{9, 9}, "0").CheckValues(ctx), context.Canceled)
 }
 
-// Of many values that are not finite the first is named, however the goroutines that look share the work.
-func TestTheFirstOfSeveralValuesIsNamed(t *testing.T) {
+// Of several values that are not finite the first is named, however the goroutines divide the work.
+func TestFirstOfSeveralValues(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
 	set := testdevices.Host(t, 2)
 	for _, tc := range []struct {
@@ -68,14 +67,14 @@ func TestTheFirstOfSeveralValuesIsNamed(t *testing.T) {
 	}{
 		{"everywhere", "log(-1)", -1, "initial is NaN at point [0 0 0]"},
 		{"from a row on", "1/max(0, 20-j-k)", -1, "initial is +Inf at point [0 18 2]"},
-		{"a wall of x", "0", 0, "the wall x- is NaN at point [-1 0 0]"},
-		{"a wall of y", "0", 3, "the wall y+ is NaN at point [0 19 0]"},
-		{"a wall of z", "log(10-k)", 4, "initial is -Inf at point [0 0 10]"},
+		{"a face of x", "0", 0, "the value at face x- is NaN at point [-1 0 0]"},
+		{"a face of y", "0", 3, "the value at face y+ is NaN at point [0 19 0]"},
+		{"a face of z", "log(10-k)", 4, "initial is -Inf at point [0 0 10]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := valued(t, []int{3, 19, 18}, tc.initial)
 			if tc.wall >= 0 {
-				p.Walls[tc.wall].Value = parse(t, "log(-1)")
+				p.Boundary[tc.wall].Value = parse(t, "log(-1)")
 			}
 			plan := planFor(t, set, p, how{path: p2p.Staged, parts: domain.Vec{1, 1, 2}})
 			for range 10 {
@@ -88,10 +87,10 @@ func TestTheFirstOfSeveralValuesIsNamed(t *testing.T) {
 	}
 }
 
-// An exact solution has to be finite at all points after the last step, and at no others.
+// An exact solution must be finite at all points after the last step, and only there.
 func TestCheckExact(t *testing.T) {
 	for _, tc := range []struct{ exact, says string }{
-		{"1/(i+1) + 1/(9-i) + 1/(j+1) + 1/(8-j)", ""}, // the ghosts have no value
+		{"1/(i+1) + 1/(9-i) + 1/(j+1) + 1/(8-j)", ""}, // the ghosts need no value
 		{"1/t", ""},
 		{"1/(abs(i-3)+abs(j-5)+abs(k-2))", "solvers: exact is +Inf at point [3 5 2] after 10 steps, which is not finite"},
 		{"i<8 ? 1 : 0/0", "exact is NaN at point [8 0 0]"},

@@ -7,14 +7,14 @@ import (
 	"github.com/halox/halox/domain"
 )
 
-// Diamond is a kind that halox does not know: the points of two dimensions up to two steps away.
+// Diamond is a test-only kind: the points of two dimensions up to two steps away.
 var Diamond = Kind{13, "diamond"}
 
-// RegisterDiamond adds Diamond, as a line of kinds would. It returns what takes it away again.
+// RegisterDiamond adds Diamond to kinds and returns a function that removes it.
 func RegisterDiamond() (restore func()) {
 	before := kinds
 	kinds = maps.Clone(kinds)
-	kinds[2] = append(slices.Clone(kinds[2]), discretisation{Diamond, 3, 1, diamond})
+	kinds[2] = append(slices.Clone(kinds[2]), discretization{Diamond, 3, 1, diamond})
 	return func() { kinds = before }
 }
 
@@ -24,7 +24,7 @@ func diamond(inverse []float64, _ bool) Stencil {
 		points := box(2, 2, func(o domain.Vec) bool { return o[0]*o[0]+o[1]*o[1] == ring.square })
 		s.Groups = append(s.Groups, Group{float64(ring.weight) / 12 * inverse[0], points})
 	}
-	return s.centred()
+	return s.centered()
 }
 
 // Words returns the variables, functions and operators of expressions.

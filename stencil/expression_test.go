@@ -11,18 +11,18 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-func TestParseRefuses(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	deep := strings.Repeat("(", 5000)
 	for _, c := range []struct{ name, src, want string }{
 		{"nothing", "  ", "is empty: must be a number or a formula in x, y, z, i, j, k, nx, ny, nz, t, pi"},
 		{"unknown variable", "sin(pi*q)", `column 8: unknown name "q": the variables are x, y, z, i, j, k, nx, ny, nz, t, pi`},
-		{"unknown function", "x + sine(y)", `column 5: unknown function "sine": the functions are abs, acos, `},
+		{"unknown function", "x + sine(y)", `column 5: unknown function "sine", did you mean sin?`},
 		{"unknown function with a known name inside", "len(x)", `column 1: unknown function "len": `},
 		{"function without arguments", "sin + 1", "column 1: the function sin needs its arguments in parentheses"},
 		{"too few arguments", "atan2(y)", "column 1: atan2 takes 2 arguments, not 1"},
 		{"too many arguments", "sin(x, y)", "column 1: sin takes 1 argument, not 2"},
 		{"too few to fold", "min(x)", "column 1: min takes 2 arguments or more, not 1"},
-		{"string", `x + "one"`, `column 5: unexpected "\"": a number, a name or a parenthesis expected`},
+		{"string", `x + "one"`, `column 5: a text can only be the argument of file`},
 		{"list", "[x, y]", `column 1: unexpected "[": a number, `},
 		{"member", "x.y", `column 2: unexpected ".": an operator expected`},
 		{"sequence", "x; y", `column 2: unexpected ";": an operator expected`},
@@ -43,15 +43,18 @@ func TestParseRefuses(t *testing.T) {
 		{"argument missing", "atan2(x,)", `column 9: unexpected ")": an argument expected`},
 		{"not of a number", "not x < 1 + not y", `column 13: unexpected "not": a number, a name or a parenthesis expected`},
 		{"if without else", "if x < 1 { 2 }", `column 15: the expression ends too early: "else" expected`},
-		{"if within", "1 + if x < 1 { 2 } else { 3 }", `column 5: unexpected "if": a number, `},
+		{"nested if", "1 + if x < 1 { 2 } else { 3 }", `column 5: unexpected "if": a number, `},
 		{"condition as result", "x < 1", "column 3: the result must be a number, not a condition: write c ? 1 : 0"},
 		{"condition as operand", "(x < 1) * 2", "column 4: an operand of * must be a number, not a condition"},
-		{"number as condition", "x ? 1 : 0", "column 1: what is chosen by must be a condition, not a number"},
+		{"number as condition", "x ? 1 : 0", "column 1: the first operand of a choice must be a condition, not a number"},
 		{"choices of two kinds", "x < 1 ? 1 : y < 2", "must be a number, not a condition"},
 		{"short choice", "(x < 1 ?: y < 1) ? 1 : 0", `column 9: unexpected ":": a number, `},
 		{"end too early", "x +", "column 4: the expression ends too early: a number, a name or a parenthesis expected"},
+		{"quote", "1 + 'a", `column 5: the quote ' is not closed`},
+		{"unknown function unlike others", "foobar(y)", `column 1: unknown function "foobar": the functions are abs, acos, `},
+		{"a variable as a function", "2*x(1)", "column 3: x is not a function: a product needs *, as in x*(x)"},
 		{"two numbers", "1 2", `column 3: unexpected "2": an operator expected`},
-		{"open parenthesis", "(x", `column 3: the expression ends too early: ")" expected`},
+		{"open parenthesis", "1+(x", `column 3: the parenthesis is not closed: ")" expected at the end`},
 		{"strange character", "x § y", `column 3: unexpected "§"`},
 		{"control character", "x \x01 y", `column 3: unexpected "\x01"`},
 		{"second line", "x +\n  q", `line 2, column 3: unknown name "q"`},
@@ -63,10 +66,10 @@ func TestParseRefuses(t *testing.T) {
 			_, err := stencil.Parse(c.src)
 			var parse *stencil.ParseError
 			if !errors.As(err, &parse) {
-				t.Fatalf("Parse(%q) gave %v", c.src, err)
+				t.Fatalf("Parse(%q): got %v", c.src, err)
 			}
 			if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("Parse(%q)\n says %s\nnot %s", c.src, err, c.want)
+				t.Errorf("Parse(%q):\n got %s\nwant %s", c.src, err, c.want)
 			}
 		})
 	}
@@ -77,17 +80,17 @@ func TestUsesAndString(t *testing.T) {
 	e := parse(t, src)
 	for name, want := range map[string]bool{"t": true, "pi": true, "x": true, "y": false, "i": false, "": false, "sin": false} {
 		if e.Uses(name) != want {
-			t.Errorf("Uses(%q) is %v", name, !want)
+			t.Errorf("Uses(%q): got %v", name, !want)
 		}
 	}
 	if e.String() != src {
-		t.Errorf("String is %q", e)
+		t.Errorf("String: got %q", e)
 	}
 }
 
 func TestNestedChainsStaySmall(t *testing.T) {
 	src := "x"
-	for range 40 { // a chain evaluates its middle once: twice each, these would be 2^40
+	for range 40 { // evaluated once per level, not 2^40 times
 		src = "(0 < " + src + " < 1 ? 1 : 0)"
 	}
 	if got := parse(t, src).NewEvaluator(stencil.Coordinates{}).At(0, 0, 0); got != 0 {
@@ -107,7 +110,7 @@ func FuzzParse(f *testing.F) {
 		e, err := stencil.Parse(src)
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\r") {
-				t.Errorf("Parse(%q) says more than one line: %v", src, err)
+				t.Errorf("Parse(%q): message must be one line, got %v", src, err)
 			}
 			return
 		}
@@ -117,7 +120,7 @@ func FuzzParse(f *testing.F) {
 		v.Row(row, 0, 1, 2)
 		for n, got := range row {
 			if want := e.NewEvaluator(at).At(n, 1, 2); !same(got, want) {
-				t.Errorf("%q at %d: %v in a row, %v alone", src, n, got, want)
+				t.Errorf("%q at %d: %v in a row, %v by itself", src, n, got, want)
 			}
 		}
 	})
@@ -132,7 +135,7 @@ func parse(t testing.TB, src string) *stencil.Expression {
 	return e
 }
 
-// same reports whether two values have the same bits, all NaNs being one.
+// same reports whether two values have the same bits; all NaNs are equal.
 func same(a, b float64) bool { return a == b || a != a && b != b }
 
 func TestVaries(t *testing.T) {
@@ -141,17 +144,17 @@ func TestVaries(t *testing.T) {
 		"3": false, "pi*t": false, "nx + ny + nz": false, "exp(-t)*cos(pi)": false,
 	} {
 		if e := parse(t, src); e.Varies() != want {
-			t.Errorf("Varies of %q is %v", src, !want)
+			t.Errorf("Varies(%q): got %v", src, !want)
 		}
 	}
 }
 
-// The reference page names every variable, function and operator.
+// The reference page names all variables, functions and operators.
 func TestPageIsComplete(t *testing.T) {
 	page := test.Must(os.ReadFile("../docs/reference/expressions.md"))(t)
 	for _, name := range stencil.Words() {
 		if !regexp.MustCompile("`[^`\n]*"+regexp.QuoteMeta(name)+"[^`\n]*`").Match(page) && name != "||" {
-			t.Errorf("docs/reference/expressions.md does not name %s", name)
+			t.Errorf("docs/reference/expressions.md: must name %s", name)
 		}
 	}
 }

@@ -8,57 +8,56 @@ import (
 	"github.com/halox/halox/domain"
 )
 
-// Kind names a discretisation of the Laplacian by the number of its points and their
-// shape. On a grid of equal spacing h they are, as weights times h^2:
+// Kind identifies a discretization of the Laplacian by the number of its points and their shape. On a grid of
+// equal spacing h, the weights times h^2 are:
 //
 //	dimensions points shape order
-//	1           3     star  2  neighbours 1, centre -2
+//	1           3     star  2  neighbors 1, center -2
 //	1           5     star  4  -1/12, 4/3, -5/2, 4/3, -1/12
-//	2           5     star  2  neighbours 1, centre -4
-//	2           9     box   2  faces 4/6, corners 1/6, centre -20/6: the error, h^2/12 times the
-//	                           Laplacian twice, has no direction
+//	2           5     star  2  neighbors 1, center -4
+//	2           9     box   2  faces 4/6, corners 1/6, center -20/6: the error, h^2/12 times the
+//	                           Laplacian applied twice, is isotropic
 //	2           9     star  4  along each axis -1/12, 4/3, -5/2, 4/3, -1/12
 //	2          25     box   4  D along x times F along y plus F along x times D along y, where D is the
-//	                           4th-order second difference above and F is (-1, 4, 24, 4, -1)/30: 1 but for
+//	                           4th-order second difference above and F is (-1, 4, 24, 4, -1)/30: 1 except
 //	                           h^4/30 of the fourth derivative, so that the error, h^4/90 times the Laplacian
-//	                           three times, has no direction
-//	3           7     star  2  neighbours 1, centre -6
+//	                           applied three times, is isotropic
+//	3           7     star  2  neighbors 1, center -6
 //	3          13     star  4  as the 9-point star
-//	3          19     box   2  faces 2/6, edges 1/6, centre -24/6: error as of the 9-point box
-//	3          27     box   2  faces 14/30, edges 3/30, corners 1/30, centre -128/30: error as of the 9-point box
+//	3          19     box   2  faces 2/6, edges 1/6, center -24/6: error as for the 9-point box
+//	3          27     box   2  faces 14/30, edges 3/30, corners 1/30, center -128/30: error as for the 9-point box
 //
-// A star takes unequal spacings, axis by axis; a box does not. The stencils of one spacing are of grids of two
-// dimensions, and reach along x alone.
+// A star supports a different spacing per axis; a box does not. The one-dimensional stencils are for grids of two
+// dimensions, and reach only along x.
 type Kind struct {
-	Points int
-	Shape  Shape
+	Points int   // total, including the center
+	Shape  Shape // star or box
 }
 
-// Shape says where the points of a Kind lie.
+// Shape is the arrangement of the points of a Kind.
 type Shape string
 
-// The shapes: along the axes only, or beside them too.
+// A star has points only on the axes, a box also between them.
 const (
 	StarShape Shape = "star"
 	BoxShape  Shape = "box"
 )
 
-// discretisation is what there is to know of a Kind.
-type discretisation struct {
+// discretization describes a Kind.
+type discretization struct {
 	Kind
-	// highest is the largest eigenvalue of the Laplacian, on which the stability of a step
-	// depends, times h^2: of each axis for a star, of all together for others.
+	// highest is the largest eigenvalue of the Laplacian times h^2, which determines the stability of a step: of each
+	// axis for a star, of all axes together for others.
 	highest float64
-	part    float64 // of the change that the Laplace equation asks for: what LaplaceOf makes of it
-	// weights returns the sum that is the Laplacian, by the inverse squares of the spacings; nil
-	// for StarWeights.
+	part    float64 // fraction of the Jacobi update that LaplaceOf applies
+	// weights returns the Laplacian as a stencil, from the inverse squares of the spacings; nil for StarWeights.
 	weights func(inverse []float64, equal bool) Stencil
 }
 
-// kinds are those of one, two and three dimensions. The first of so many points is what is
-// meant where no shape is given, and of all the first where nothing is. A new one is a line
-// here; the tests of stencil add one.
-var kinds = map[int][]discretisation{
+// kinds holds the discretizations by number of dimensions. The first with a given number of points is the default
+// if no shape is given; the first of all is the default kind. A new kind is one more entry; the tests of stencil
+// add one.
+var kinds = map[int][]discretization{
 	1: {
 		{Kind{3, StarShape}, 4, 1, nil},
 		{Kind{5, StarShape}, 16. / 3, 15. / 16, fourthOrderStar},
@@ -77,7 +76,7 @@ var kinds = map[int][]discretisation{
 	},
 }
 
-// Kinds returns all for a number of dimensions.
+// Kinds returns all kinds for a number of dimensions.
 func Kinds(dims int) (all []Kind) {
 	for _, d := range kinds[dims] {
 		all = append(all, d.Kind)
@@ -85,13 +84,12 @@ func Kinds(dims int) (all []Kind) {
 	return all
 }
 
-// OneSpacing reports whether the kind needs one spacing on all axes.
+// OneSpacing reports whether the kind needs the same spacing on all axes.
 func (k Kind) OneSpacing() bool { return k.Shape != StarShape }
 
-// StableStep returns the largest time step with which HeatOf is stable, 2/diffusivity over the
-// largest eigenvalue of the Laplacian; 0 for an unknown kind. With the stars of 5 and 7
-// points that is 1 / (2 diffusivity sum of 1/h_a^2), and on equal spacings exactly
-// h*h/(4*diffusivity) in two dimensions and h*h/(6*diffusivity) in three.
+// StableStep returns the largest stable time step of HeatOf: 2/diffusivity divided by the largest eigenvalue of
+// the Laplacian; 0 for an unknown kind. For the stars of 5 and 7 points that is 1 / (2 diffusivity sum of
+// 1/h_a^2), and on equal spacings exactly h*h/(4*diffusivity) in two dimensions and h*h/(6*diffusivity) in three.
 func (k Kind) StableStep(spacing []float64, diffusivity float64) float64 {
 	d, ok := k.find(len(spacing))
 	if !ok {
@@ -110,22 +108,22 @@ func (k Kind) StableStep(spacing []float64, diffusivity float64) float64 {
 	return 2 / (d.highest * diffusivity * inverse)
 }
 
-// find returns the kind of a number of dimensions, if there is one.
-func (k Kind) find(dims int) (discretisation, bool) {
-	i := slices.IndexFunc(kinds[dims], func(d discretisation) bool { return d.Kind == k })
+// find returns the discretization of the kind in the given number of dimensions, if there is one.
+func (k Kind) find(dims int) (discretization, bool) {
+	i := slices.IndexFunc(kinds[dims], func(d discretization) bool { return d.Kind == k })
 	if i < 0 {
-		return discretisation{}, false
+		return discretization{}, false
 	}
 	return kinds[dims][i], true
 }
 
-// String gives, for example, "27-point box".
+// String returns, for example, "27-point box".
 func (k Kind) String() string { return fmt.Sprintf("%d-point %s", k.Points, k.Shape) }
 
-// LaplaceOf returns the sweep for the Laplace equation that a kind gives: the new value is
-// what the equation asks of the point given all others (Jacobi). Where that would not
-// converge, for stars of fourth order, only the part 2/(highest eigenvalue/centre) = 15/16
-// of the change is made, with which the fastest modes die out as slowly as the slowest.
+// LaplaceOf returns the Jacobi sweep of a kind for the Laplace equation: the new value solves the equation of a
+// point given all others. If that would not converge, for stars of fourth order, only the fraction 2/(highest
+// eigenvalue/center) = 15/16 of the change is applied, at which the fastest modes decay as slowly as the slowest.
+// It returns an error for an unknown kind or an invalid spacing.
 func LaplaceOf(k Kind, spacing []float64) (Stencil, error) {
 	if star := starOf(spacing); k == star {
 		s, err := Laplace(spacing)
@@ -135,10 +133,10 @@ func LaplaceOf(k Kind, spacing []float64) (Stencil, error) {
 	if err != nil {
 		return Stencil{}, err
 	}
-	return l.step(-part / l.Centre), nil
+	return l.step(-part / l.Center), nil
 }
 
-// HeatOf returns the explicit Euler step of the heat equation, see Heat, that a kind gives.
+// HeatOf returns the explicit Euler step of a kind for the heat equation; see Heat for units and errors.
 func HeatOf(k Kind, spacing []float64, diffusivity, dt float64) (Stencil, error) {
 	s, err := Heat(spacing, diffusivity, dt)
 	if err != nil || k == starOf(spacing) {
@@ -151,20 +149,20 @@ func HeatOf(k Kind, spacing []float64, diffusivity, dt float64) (Stencil, error)
 	return l.step(diffusivity * dt), nil
 }
 
-// starOf is the kind of StarWeights.
+// starOf returns the kind of StarWeights.
 func starOf(spacing []float64) Kind { return Kind{2*len(spacing) + 1, StarShape} }
 
-// step returns u + factor*(the sum).
+// step returns u + factor*s.
 func (s Stencil) step(factor float64) Stencil {
-	sum := Stencil{Dims: max(2, s.Dims), Centre: 1 + factor*s.Centre}
+	sum := Stencil{Dims: max(2, s.Dims), Center: 1 + factor*s.Center}
 	for _, g := range s.Groups {
 		sum.Groups = append(sum.Groups, Group{factor * g.Weight, g.Parts})
 	}
 	return sum
 }
 
-// laplacian returns the kind as a sum that is the Laplacian, and the part that LaplaceOf makes.
-// The kind is not that of StarWeights.
+// laplacian returns the kind as a stencil for the Laplacian, and the fraction for LaplaceOf. The kind must not be
+// that of StarWeights.
 func (k Kind) laplacian(spacing []float64) (sum Stencil, part float64, err error) {
 	inverse, err := inverseSquares(spacing)
 	if err != nil {
@@ -173,35 +171,36 @@ func (k Kind) laplacian(spacing []float64) (sum Stencil, part float64, err error
 	dims := len(spacing)
 	d, ok := k.find(dims)
 	if !ok {
-		return Stencil{}, 0, fmt.Errorf("stencil: no %v in %d dimensions: %v", k, dims, Kinds(dims))
+		return Stencil{}, 0, fmt.Errorf("stencil: kind in %d dimensions: must be one of %v, got %v",
+			dims, Kinds(dims), k)
 	}
 	if k.OneSpacing() && !equal(spacing) {
-		return Stencil{}, 0, fmt.Errorf("stencil: a %v needs one spacing on all axes, not %v", k, spacing)
+		return Stencil{}, 0, fmt.Errorf("stencil: %v: must have the same spacing on all axes, got %v", k, spacing)
 	}
 	return d.weights(inverse, equal(spacing)), d.part, nil
 }
 
-// layersOf returns the weights of a box of one step: those of faces, edges and corners, times h^2.
+// layersOf returns a box of radius 1 with the given weights of faces, edges and corners, times h^2.
 func layersOf(weights ...float64) func(inverse []float64, equal bool) Stencil {
 	return func(inverse []float64, _ bool) Stencil {
 		s := Stencil{Dims: len(inverse)}
 		for i, w := range weights {
 			s.Groups = append(s.Groups, Group{w * inverse[0], at(s.Dims, i+1)})
 		}
-		return s.centred()
+		return s.centered()
 	}
 }
 
-// centred sets the weight of the centre so that the sum over a constant is 0.
-func (s Stencil) centred() Stencil {
-	s.Centre = 0
+// centered sets the weight of the center so that the Laplacian of a constant is 0.
+func (s Stencil) centered() Stencil {
+	s.Center = 0
 	for _, g := range s.Groups {
-		s.Centre -= g.Weight * float64(len(g.Offsets()))
+		s.Center -= g.Weight * float64(len(g.Offsets()))
 	}
 	return s
 }
 
-// fourthOrderStar has a group for each distance, and where spacings differ for each axis.
+// fourthOrderStar has one group per distance, and per axis if the spacings differ.
 func fourthOrderStar(inverse []float64, equal bool) Stencil {
 	s := Stencil{Dims: len(inverse)}
 	for distance, weight := range []float64{4.0 / 3, -1.0 / 12} {
@@ -214,7 +213,7 @@ func fourthOrderStar(inverse []float64, equal bool) Stencil {
 			s.Groups = append(s.Groups, Group{weight * w, []Part{{plus[a], minus[a]}}})
 		}
 	}
-	return s.centred()
+	return s.centered()
 }
 
 // isotropic is the 25-point box.
@@ -227,37 +226,34 @@ func isotropic(inverse []float64, _ bool) Stencil {
 			return max(abs(o[0]), abs(o[1])) == i && min(abs(o[0]), abs(o[1])) == j
 		})})
 	}
-	return s.centred()
+	return s.centered()
 }
 
-// at returns the points of the box of 3^dims around the centre that differ from it in so
-// many axes.
+// at returns the points of the box of 3^dims around the center that differ from it along the given number of axes.
 func at(dims, axes int) []Part {
 	return box(dims, 1, func(o domain.Vec) bool { return abs(o[0])+abs(o[1])+abs(o[2]) == axes })
 }
 
-// StarWeights is the stencil of 2*Dims+1 points that reaches one point along each
-// axis. Where the weights of all axes are the same (Equal), a sweep computes
+// StarWeights is the stencil of 2*Dims+1 points that reaches one point along each axis. If the weights of all axes
+// are equal, a sweep computes
 //
-//	Centre*c + Axis[0]*(sum of neighbours)
+//	Center*c + Axis[0]*(sum of neighbors)
 //
-// with the neighbours in the order of Sourouri et al. (ICPADS'14): x+, y+, z+,
-// x-, y-, z-. Otherwise it computes
+// with the neighbors in the order of Sourouri et al. (ICPADS'14): x+, y+, z+, x-, y-, z-. Otherwise it computes
 //
-//	Centre*c + Axis[0]*(x+ plus x-) + Axis[1]*(y+ plus y-) + Axis[2]*(z+ plus z-)
+//	Center*c + Axis[0]*(x+ plus x-) + Axis[1]*(y+ plus y-) + Axis[2]*(z+ plus z-)
 //
-// from left to right. Every operation is rounded by itself, in the precision
-// of the field.
+// from left to right. Every operation is rounded individually in the precision of the field.
 type StarWeights struct {
-	Dims   int
-	Equal  bool
-	Centre float64
-	Axis   [3]float64 // 0 beyond Dims
+	Dims   int        // 1 to 3
+	Equal  bool       // whether the weights of all axes are equal
+	Center float64    // weight of the center
+	Axis   [3]float64 // weights per axis; 0 beyond Dims
 }
 
-// Laplace returns the Jacobi sweep for the Laplace equation on a grid with the
-// given spacing, one number an axis: the new value is the mean of the
-// neighbours, weighted by 1/h^2.
+// Laplace returns the Jacobi sweep for the Laplace equation on a grid with the given spacing, one per axis: the
+// new value is the mean of the neighbors, weighted by 1/h^2. It returns an error unless there are 1 to 3 positive
+// spacings.
 func Laplace(spacing []float64) (StarWeights, error) {
 	inverse, err := inverseSquares(spacing)
 	if err != nil {
@@ -273,36 +269,37 @@ func Laplace(spacing []float64) (StarWeights, error) {
 	return s, nil
 }
 
-// Heat returns the explicit Euler step of length dt for the heat equation with
-// the given diffusivity: the weight of an axis is diffusivity*dt/h^2. Units are
-// the caller's.
+// Heat returns the explicit Euler step of length dt for the heat equation with the given diffusivity: the weight
+// of an axis is diffusivity*dt/h^2. Units must be consistent; halox does not convert them. It returns an error if
+// dt, diffusivity or a spacing is not positive.
 func Heat(spacing []float64, diffusivity, dt float64) (StarWeights, error) {
 	if _, err := inverseSquares(spacing); err != nil {
 		return StarWeights{}, err
 	}
 	if !(dt > 0) || !(diffusivity > 0) || math.IsInf(dt*diffusivity, 0) {
-		return StarWeights{}, fmt.Errorf("stencil: a time step of %v with diffusivity %v", dt, diffusivity)
+		return StarWeights{}, fmt.Errorf("stencil: time step, diffusivity: must be positive and finite, got %v and %v",
+			dt, diffusivity)
 	}
 	s := StarWeights{Dims: len(spacing), Equal: equal(spacing)}
 	for a, h := range spacing {
 		s.Axis[a] = diffusivity * dt / (h * h)
 	}
-	s.Centre = 1 - 2*total(s.Axis[:])
+	s.Center = 1 - 2*total(s.Axis[:])
 	if s.Equal {
-		s.Centre = 1 - float64(2*s.Dims)*s.Axis[0]
+		s.Center = 1 - float64(2*s.Dims)*s.Axis[0]
 	}
 	return s, nil
 }
 
 func inverseSquares(spacing []float64) ([]float64, error) {
 	if len(spacing) < 1 || len(spacing) > 3 {
-		return nil, fmt.Errorf("stencil: %d spacings; must be 1 to 3", len(spacing))
+		return nil, fmt.Errorf("stencil: number of spacings: must be between 1 and 3, got %d", len(spacing))
 	}
 	inverse := make([]float64, len(spacing))
 	for a, h := range spacing {
 		inverse[a] = 1 / (h * h)
 		if !(h > 0) || math.IsInf(inverse[a], 0) || inverse[a] == 0 {
-			return nil, fmt.Errorf("stencil: the spacing %v along %c", h, "xyz"[a])
+			return nil, fmt.Errorf("stencil: spacing along %c: must be positive and finite, got %v", "xyz"[a], h)
 		}
 	}
 	return inverse, nil
@@ -325,9 +322,9 @@ func total(v []float64) float64 {
 	return s
 }
 
-// Stencil returns the star as a sum over points, in the order that StarWeights gives.
+// Stencil returns the star as a stencil, in the summation order of StarWeights.
 func (s StarWeights) Stencil() Stencil {
-	sum := Stencil{Dims: max(2, s.Dims), Centre: s.Centre}
+	sum := Stencil{Dims: max(2, s.Dims), Center: s.Center}
 	if s.Equal {
 		sum.Groups = []Group{{s.Axis[0], []Part{append(along(s.Dims, 1), along(s.Dims, -1)...)}}}
 		return sum
@@ -338,9 +335,9 @@ func (s StarWeights) Stencil() Stencil {
 	return sum
 }
 
-// AsStar returns the star that the stencil is, if it is one.
+// AsStar returns the stencil as a star, if it is one.
 func (s Stencil) AsStar() (StarWeights, bool) {
-	star := StarWeights{Dims: s.Dims, Equal: len(s.Groups) == 1, Centre: s.Centre}
+	star := StarWeights{Dims: s.Dims, Equal: len(s.Groups) == 1, Center: s.Center}
 	for a, g := range s.Groups {
 		if a < s.Dims {
 			star.Axis[a] = g.Weight

@@ -12,7 +12,7 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// orderOf returns the order that the documentation of Kind gives.
+// orderOf returns the order given in the documentation of Kind.
 func orderOf(dims int, k stencil.Kind) float64 {
 	if dims == 1 {
 		return float64(k.Points - 1)
@@ -27,26 +27,26 @@ var orders = map[stencil.Kind]float64{
 	{Points: 19, Shape: stencil.BoxShape}: 2, {Points: 27, Shape: stencil.BoxShape}: 2,
 }
 
-// Each kind is the Laplacian to its order, has as many points as its name says, and its
-// weights sum up to 1 in a step of the heat equation.
+// Each kind approximates the Laplacian to its order and has the number of points in its name. Its weights in a
+// step of the heat equation sum to 1.
 func TestKinds(t *testing.T) {
 	for _, dims := range []int{1, 2, 3} {
 		for _, kind := range stencil.Kinds(dims) {
 			t.Run(fmt.Sprintf("dims=%d/%v", dims, kind), func(t *testing.T) {
 				error1, error2 := laplacianError(t, kind, dims, 0.04), laplacianError(t, kind, dims, 0.02)
 				if got := math.Log2(error1 / error2); math.Abs(got-orderOf(dims, kind)) > 0.1 {
-					t.Errorf("order %v, not %v: errors %v, %v", got, orderOf(dims, kind), error1, error2)
+					t.Errorf("order: got %v, want %v: errors %v, %v", got, orderOf(dims, kind), error1, error2)
 				}
 				s, err := stencil.LaplaceOf(kind, equalSpacing(dims, 0.5))
 				if err != nil || s.Check() != nil || s.Points() != kind.Points {
 					t.Fatalf("%d points: %v, %v", s.Points(), err, s.Check())
 				}
-				total := s.Centre
+				total := s.Center
 				for _, g := range s.Groups {
 					total += g.Weight * float64(len(g.Offsets()))
 				}
 				if math.Abs(total-1) > 1e-14 {
-					t.Errorf("weights sum up to %v", total)
+					t.Errorf("sum of the weights: got %v, want 1", total)
 				}
 				spacing := []float64{0.5, 0.25, 0.125}[:dims]
 				if kind.Shape == stencil.BoxShape {
@@ -54,7 +54,7 @@ func TestKinds(t *testing.T) {
 				}
 				s, err = stencil.HeatOf(kind, spacing, 3, 1e-3)
 				if rate := s.Rate(spacing); err != nil || math.Abs(rate/3e-3-1) > 1e-12 {
-					t.Errorf("a step of 0.001 with diffusivity 3 adds %v times the Laplacian: %v", rate, err)
+					t.Errorf("a step of 0.001 with diffusivity 3 must add 0.003 times the Laplacian, got %v: %v", rate, err)
 				}
 			})
 		}
@@ -75,7 +75,7 @@ func laplacianError(t *testing.T, kind stencil.Kind, dims int, h float64) float6
 		}
 		return v
 	}
-	sum := s.Centre * value(0, 0, 0)
+	sum := s.Center * value(0, 0, 0)
 	for _, g := range s.Groups {
 		for _, o := range g.Offsets() {
 			sum += g.Weight * value(o[0], o[1], o[2])
@@ -85,8 +85,8 @@ func laplacianError(t *testing.T, kind stencil.Kind, dims int, h float64) float6
 	return math.Abs((sum-value(0, 0, 0))/dt - factor*value(0, 0, 0))
 }
 
-// A Kind that there is not, and boxes on unequal spacings, are refused.
-func TestKindRefusals(t *testing.T) {
+// Unknown kinds, and boxes on unequal spacings, are rejected.
+func TestKindErrors(t *testing.T) {
 	for _, c := range []struct {
 		kind    stencil.Kind
 		spacing []float64
@@ -97,22 +97,22 @@ func TestKindRefusals(t *testing.T) {
 		{stencil.Kind{Points: 9, Shape: stencil.BoxShape}, []float64{1, 0}},
 	} {
 		if _, err := stencil.LaplaceOf(c.kind, c.spacing); err == nil {
-			t.Errorf("%v on %v was accepted", c.kind, c.spacing)
+			t.Errorf("%v on %v: got no error", c.kind, c.spacing)
 		}
 	}
 }
 
-// A star is a stencil and back.
+// A star converts to a stencil and back.
 func TestAsStar(t *testing.T) {
 	for _, spacing := range [][]float64{{1, 1}, {1, 2}, {1, 1, 1}, {1, 2, 3}} {
 		star := test.Must(stencil.Heat(spacing, 1, 0.01))(t)
 		if back, ok := star.Stencil().AsStar(); !ok || back != star {
-			t.Errorf("%+v became %+v, %v", star, back, ok)
+			t.Errorf("%+v: got %+v, %v", star, back, ok)
 		}
 		for _, kind := range stencil.Kinds(len(spacing))[1:] {
 			if s, err := stencil.HeatOf(kind, spacing, 1, 0.01); err == nil {
 				if _, ok := s.AsStar(); ok {
-					t.Errorf("%v is no star of one step", kind)
+					t.Errorf("AsStar of %v: got false", kind)
 				}
 			}
 		}
@@ -139,7 +139,7 @@ func TestPageHasWeights(t *testing.T) {
 					weights[name] = g.Weight
 				}
 			}
-			table += fmt.Sprintf("| %d | %v | %v | %s |", dims, kind, orderOf(dims, kind), fraction(s.Centre-1))
+			table += fmt.Sprintf("| %d | %v | %v | %s |", dims, kind, orderOf(dims, kind), fraction(s.Center-1))
 			for i, name := range names {
 				table += fmt.Sprintf("%s (%s) %s", map[bool]string{true: ",", false: ""}[i > 0], name, fraction(weights[name]))
 			}
@@ -147,13 +147,13 @@ func TestPageHasWeights(t *testing.T) {
 		}
 	}
 	if !strings.Contains(string(page), table) {
-		t.Errorf("docs/reference/stencils.md lacks this table:\n%s", table)
+		t.Errorf("docs/reference/stencils.md: must contain this table:\n%s", table)
 	}
 }
 
 func abs(n int) int { return max(n, -n) }
 
-// fraction writes a number as a fraction with a small denominator.
+// fraction formats a number as a fraction with a small denominator.
 func fraction(v float64) string {
 	for d := 1; d <= 5000; d++ {
 		if n := math.Round(v * float64(d)); math.Abs(v*float64(d)-n) < 1e-9 {

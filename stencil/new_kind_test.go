@@ -13,7 +13,6 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
@@ -22,15 +21,15 @@ import (
 
 const sample = "solver: heat\ngrid: {size: [9, 12], spacing: 0.125}\nboundary: {x: periodic, y: periodic}\nheat: {diffusivity: 2}\n"
 
-// A kind that no other file knows is one that a config can name, with its time step, and solves.
+// A new entry in kinds can be named in a config, has a stable time step, and solves.
 func TestNewKind(t *testing.T) {
 	t.Cleanup(stencil.RegisterDiamond())
 	c := test.Must(configs.Parse("new.yaml", []byte(sample+"stencil: {shape: diamond}\n"), configs.Options{}))(t)
 	if c.Stencil.Points != 13 || c.TimeStep() != 2*0.125*0.125/(3*2) {
-		t.Errorf("%+v with steps of %v", c.Stencil, c.TimeStep())
+		t.Errorf("got %+v with a time step of %v", c.Stencil, c.TimeStep())
 	}
 	if alone, halves := solved(t, c, 1), solved(t, c, 2); !slices.Equal(alone, halves) || slices.Equal(alone, make([]float64, len(alone))) {
-		t.Error("two devices give other values than one")
+		t.Error("results on two devices and on one differ")
 	}
 	for text, says := range map[string]string{
 		"stencil: {points: 8}":                            "must be auto, 3, 5, 9, 25, 13, 7, 19 or 27, got 8",
@@ -43,20 +42,21 @@ func TestNewKind(t *testing.T) {
 	}
 }
 
-// solved makes some steps of a config on so many devices.
+// solved runs some steps of a config on the given number of devices.
 func solved(t *testing.T, c *configs.Run, devices int) []float64 {
 	t.Helper()
 	set := testdevices.Host(t, devices)
-	grid, err1 := domain.NewGrid(c.Grid.Size, [3]bool{true, true})
+	grid, err1 := domain.NewGrid(c.Grid.Size, []bool{true, true})
 	cut, err2 := domain.Decompose(grid, domain.Vec{1, devices, 1})
 	initial, err3 := stencil.Parse("sin(x) + y*y")
 	kind := stencil.Kind{Points: c.Stencil.Points, Shape: stencil.Shape(c.Stencil.Shape)}
-	heat, err4 := stencil.HeatOf(kind, c.Spacing(), c.Heat.Diffusivity, c.TimeStep())
+	diffusivity, _ := c.Heat.Diffusivity.Number()
+	heat, err4 := stencil.HeatOf(kind, c.Spacing(), diffusivity, c.TimeStep())
 	test.Check(t, errors.Join(err1, err2, err3, err4))
 	place := test.Must(halo.Place(cut, set.Devices))(t)
-	p := &solvers.Problem{Grid: grid, Spacing: c.Spacing(), Real: kernels.Float64, TimeStep: c.TimeStep(), Stencil: heat, Initial: initial}
+	p := &solvers.Problem{Grid: grid, Spacing: c.Spacing(), Element: domain.Float64, TimeStep: c.TimeStep(), Stencil: heat, Initial: initial}
 	for i := range 4 {
-		p.Walls[i].Kind = solvers.Periodic
+		p.Boundary[i].Kind = solvers.Periodic
 	}
 	plan := test.Must(p.NewPlan(place, set.Links, p2p.Staged))(t)
 	s := test.Must(solvers.New(t.Context(), p, plan, set.Compiler))(t)
@@ -67,7 +67,7 @@ func solved(t *testing.T, c *configs.Run, devices int) []float64 {
 	return values
 }
 
-// At the stable step no wave grows, and a little beyond some wave does.
+// At the stable step no wave grows; slightly beyond it, some wave does.
 func TestStableSteps(t *testing.T) {
 	t.Cleanup(stencil.RegisterDiamond())
 	for _, spacing := range [][]float64{{0.5, 0.5}, {0.5, 0.25}, {0.5, 0.5, 0.5}, {0.5, 0.25, 1}} {
@@ -77,22 +77,22 @@ func TestStableSteps(t *testing.T) {
 			}
 			limit := kind.StableStep(spacing, 3)
 			if at, beyond := growth(t, kind, spacing, limit), growth(t, kind, spacing, 1.01*limit); at > 1+1e-12 || beyond < 1.01 {
-				t.Errorf("%v on %v: waves grow by %v, and by %v beyond the stable step", kind, spacing, at, beyond)
+				t.Errorf("%v on %v: growth %v at the stable step and %v beyond it", kind, spacing, at, beyond)
 			}
 		}
 	}
 	if got := (stencil.Kind{Points: 6, Shape: stencil.BoxShape}).StableStep([]float64{1, 1}, 1); got != 0 {
-		t.Errorf("no kind, and a step of %v", got)
+		t.Errorf("StableStep of an unknown kind: got %v, want 0", got)
 	}
 }
 
-// growth returns by how much the wave grows that grows most in a step.
+// growth returns the largest growth factor of a wave in one step.
 func growth(t *testing.T, kind stencil.Kind, spacing []float64, dt float64) (most float64) {
 	t.Helper()
 	s := test.Must(stencil.HeatOf(kind, spacing, 3, dt))(t)
 	const waves = 60
 	for n := range waves * waves * waves {
-		wave, sum := [3]int{n % waves, n / waves % waves, n / waves / waves}, s.Centre
+		wave, sum := [3]int{n % waves, n / waves % waves, n / waves / waves}, s.Center
 		if len(spacing) == 2 && wave[2] > 0 {
 			break
 		}

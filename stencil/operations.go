@@ -2,7 +2,7 @@ package stencil
 
 import "math"
 
-// A kind is what a value means: a number, or a condition that holds (1) or does not (0).
+// A kind is the type of a value: a number, or a condition, which is true (1) or false (0).
 type kind uint8
 
 const (
@@ -12,13 +12,14 @@ const (
 
 func (k kind) String() string { return [...]string{"a number", "a condition"}[k] }
 
-// An operation makes one row of values from up to three rows of the same length. Operations are compared by address.
+// An operation computes one row of values from up to three rows of the same length. Operations are compared by
+// address.
 type operation struct {
 	name   string
 	params []kind
 	result kind
 	apply  func(dst, a, b, c []float64) // operands beyond len(params) may have any length
-	folds  bool                         // takes two arguments or more, from the left
+	folds  bool                         // takes two or more arguments, left to right
 }
 
 var (
@@ -77,7 +78,7 @@ func comparison(name string, holds func(a, b float64) bool) *operation {
 	return op
 }
 
-// logical makes an operation on one or two conditions; with one, f gets it twice.
+// logical returns an operation on one or two conditions; with one, f gets it twice.
 func logical(name string, operands int, f func(a, b float64) float64) *operation {
 	op := binary(name, f)
 	apply := op.apply
@@ -98,7 +99,7 @@ func sign(a float64) float64 {
 	return a
 }
 
-// The four operations of arithmetic have loops without a call: a field is mostly these.
+// The four arithmetic operations have loops without calls, since most expressions are dominated by them.
 
 func addRows(dst, a, b, _ []float64) {
 	a, b = a[:len(dst)], b[:len(dst)]

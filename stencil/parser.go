@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// The grammar of expressions, from the loosest operators to the tightest. All binary operators group from the left
-// except powers, which group from the right.
+// The grammar of expressions, from the lowest precedence to the highest. All binary operators associate to the
+// left except powers, which associate to the right.
 //
 //	expression = "if" expression "{" expression "}" "else" ( "{" expression "}" | expression that begins with "if" )
 //	           | or [ "?" expression ":" expression ]
@@ -24,22 +24,24 @@ import (
 //	sign       = ( "+" | "-" ) sign | power                                 -x^2 is -(x^2)
 //	power      = operand [ ( "^" | "**" ) sign ]
 //	operand    = number | name | name "(" expression { "," expression } ")" | "(" expression ")" | "true" | "false"
+//	           | text                                                       the name of a file
+//	text       = a quote " or ', followed by other characters, followed by the same quote
 //	number     = digits [ "." [ digits ] ] [ exponent ] | "." digits [ exponent ]
 //	exponent   = ( "e" | "E" ) [ "+" | "-" ] digits
 //	name       = a letter or "_", followed by letters, digits and "_"
 
 const (
-	maxLength = 4096 // bytes of an expression; it bounds the depth of the tree too
-	maxNodes  = 1000 // nodes of a tree, and with them the scratch rows of an Evaluator
+	maxLength = 4096 // bytes of an expression; also bounds the depth of the tree
+	maxNodes  = 1000 // nodes of a tree; also bounds the scratch rows of an Evaluator
 )
 
-// A ParseError says why a text is not an expression. Its message is one line.
+// A ParseError describes why a text is not a valid expression. Its message is one line.
 type ParseError struct {
-	Line, Column int    // 1-based, in characters; 0 when it is about the whole text
+	Line, Column int    // 1-based, in characters; 0 if the error concerns the whole text
 	Message      string // what is wrong, and what is allowed
 }
 
-// Error puts the place before the message. The line is named only from the second on.
+// Error returns the position and the message. The line is omitted for the first line.
 func (e *ParseError) Error() string {
 	switch {
 	case e.Line > 1:
@@ -50,7 +52,7 @@ func (e *ParseError) Error() string {
 	return e.Message
 }
 
-// newParseError returns the error about what follows so many bytes of the source.
+// newParseError returns an error at the given byte offset of the source.
 func newParseError(src string, offset int, format string, args ...any) *ParseError {
 	e := &ParseError{Line: 1, Column: 1, Message: fmt.Sprintf(format, args...)}
 	for _, c := range src[:offset] {
@@ -64,28 +66,34 @@ func newParseError(src string, offset int, format string, args ...any) *ParseErr
 // list joins names for a message.
 func list(names []string) string { return strings.Join(names, ", ") }
 
-// A variation says with which coordinates a value changes. It decides how often a value is computed.
+// A variation describes which coordinates a value depends on, and therefore how often it is computed.
 type variation uint8
 
 const (
-	alongX  variation = 1 << iota // with x: a row of values
-	acrossX                       // with y or z: one value a row
-	fixed   variation = 0         // with neither: one value
+	alongX  variation = 1 << iota // on x: a row of values
+	acrossX                       // on y or z: one value per row
+	fixed   variation = 0         // on no coordinate: one value
 )
 
-// A variable is a name that stands for a value of the point, the grid or the moment.
+// A variable is a name for a value of the point, the grid or the time.
 type variable struct {
 	name   string
 	varies variation
 }
 
-// variables is in the order in which messages list them.
+// variables are in the order in which messages list them.
 var variables = []variable{
 	{"x", alongX}, {"y", acrossX}, {"z", acrossX},
 	{"i", alongX}, {"j", acrossX}, {"k", acrossX},
 	{"nx", fixed}, {"ny", fixed}, {"nz", fixed},
 	{"t", fixed}, {"pi", fixed},
 }
+
+// noise is the name of the leaf of a Sheet that is a random number at each point. The value of the leaf is the seed.
+const noise = "noise"
+
+// file is the name of the leaf of a Sheet that reads the numbers of a file.
+const file = "file"
 
 // variableNames returns the names that an expression may use.
 func variableNames() []string {
@@ -96,39 +104,40 @@ func variableNames() []string {
 	return names
 }
 
-// A nodeKind says what a node is.
+// A nodeKind is the kind of a syntax node.
 type nodeKind uint8
 
 const (
-	numberNode      nodeKind = iota // value
-	truthNode                       // value 1 or 0
-	nameNode                        // text
+	numberNode      nodeKind = iota // uses value
+	truthNode                       // the value is 1 or 0
+	nameNode                        // uses text
 	callNode                        // text is the name of the function
 	operatorNode                    // text is the operator, of one or two operands
-	comparisonsNode                 // text is the operators between the operands, separated by spaces
+	comparisonsNode                 // text contains the operators between the operands, separated by spaces
 	choiceNode                      // condition, value if it holds, value if not
+	textNode                        // text without its quotes
 )
 
-// A node is a part of an expression as it was written.
+// A node is a part of an expression as written.
 type node struct {
 	kind     nodeKind
-	at       int // bytes before it in the source
+	at       int // byte offset in the source
 	text     string
 	value    float64
 	operands []*node
 }
 
-// parser reads tokens and makes nodes. After the first error every token is the end.
+// A parser reads tokens and builds nodes. After the first error, all remaining tokens are empty.
 type parser struct {
 	source string
 	token  string // "" at the end
-	at     int    // of the token
-	next   int    // where the token after it is looked for
+	at     int    // offset of the token
+	next   int    // offset at which the search for the next token starts
 	nodes  int
 	err    *ParseError
 }
 
-// parseTree returns the syntax tree of an expression. Names and numbers of arguments are unchecked.
+// parseTree returns the syntax tree of an expression. Names and argument counts are not checked.
 func parseTree(src string) (*node, error) {
 	switch {
 	case len(src) > maxLength:
@@ -150,7 +159,7 @@ func parseTree(src string) (*node, error) {
 	return tree, nil
 }
 
-// fail keeps the first error, and ends the tokens.
+// fail records an error unless there is an earlier one, and ends the tokens.
 func (p *parser) fail(at int, format string, args ...any) {
 	if p.err == nil {
 		p.err = newParseError(p.source, at, format, args...)
@@ -158,7 +167,7 @@ func (p *parser) fail(at int, format string, args ...any) {
 	p.token, p.next = "", len(p.source)
 }
 
-// unexpected fails because the token is none of what can stand here.
+// unexpected reports that the token is not allowed here.
 func (p *parser) unexpected(want string) {
 	switch {
 	case p.token == "":
@@ -170,7 +179,7 @@ func (p *parser) unexpected(want string) {
 	}
 }
 
-// symbols are the tokens of two characters; all others have one.
+// symbols are the tokens of two characters. All other symbols have one character.
 var symbols = []string{"**", "<=", ">=", "==", "!=", "&&", "||"}
 
 // advance reads the next token.
@@ -184,6 +193,11 @@ func (p *parser) advance() {
 		end = length(rest, func(r rune) bool { return isLetter(r) || isDigit(r) })
 	case isDigit(first) || first == '.' && len(rest) > 1 && isDigit(rune(rest[1])):
 		end = numberLength(rest)
+	case first == '"' || first == '\'':
+		if end = 2 + strings.IndexRune(rest[1:], first); end < 2 {
+			p.fail(p.at, "the quote %c is not closed", first)
+			return
+		}
 	default:
 		end = size
 		for _, s := range symbols {
@@ -198,7 +212,7 @@ func (p *parser) advance() {
 func isLetter(r rune) bool { return r == '_' || unicode.IsLetter(r) }
 func isDigit(r rune) bool  { return '0' <= r && r <= '9' }
 
-// length returns how many bytes at the start of s satisfy the condition.
+// length returns the number of bytes at the start of s whose characters satisfy the condition.
 func length(s string, holds func(rune) bool) int {
 	if end := strings.IndexFunc(s, func(r rune) bool { return !holds(r) }); end >= 0 {
 		return end
@@ -206,8 +220,8 @@ func length(s string, holds func(rune) bool) int {
 	return len(s)
 }
 
-// numberLength returns the length of a number at the start of s, with letters and digits that follow it directly: 2x
-// and 0x10 are wrong as a whole.
+// numberLength returns the length of a number at the start of s, including letters and digits that directly follow
+// it, so that 2x and 0x10 are rejected as a whole.
 func numberLength(s string) int {
 	end := length(s, func(r rune) bool { return isLetter(r) || isDigit(r) || r == '.' })
 	if last := s[end-1]; (last == 'e' || last == 'E') && end < len(s) && (s[end] == '+' || s[end] == '-') {
@@ -216,7 +230,7 @@ func numberLength(s string) int {
 	return end
 }
 
-// accept reads the token if it is one of these, and returns it.
+// accept consumes and returns the token if it is one of the given tokens.
 func (p *parser) accept(tokens ...string) (token string, ok bool) {
 	if token = p.token; token == "" || !slices.Contains(tokens, token) {
 		return "", false
@@ -231,7 +245,15 @@ func (p *parser) expect(token string) {
 	}
 }
 
-// add makes a node, unless there are too many.
+// close consumes the parenthesis that closes the one at an offset.
+func (p *parser) close(open int) {
+	if p.token == "" {
+		p.fail(open, "the parenthesis is not closed: %s expected at the end", strconv.Quote(")"))
+	}
+	p.expect(")")
+}
+
+// add returns a new node. It fails if there are too many nodes.
 func (p *parser) add(n node) *node {
 	if p.nodes++; p.nodes > maxNodes {
 		p.fail(n.at, "the expression must have at most %d numbers, names and operators", maxNodes)
@@ -258,7 +280,7 @@ func (p *parser) expression() *node {
 	return p.add(node{kind: choiceNode, at: at, operands: []*node{first, yes, p.expression()}})
 }
 
-// choice reads what follows if.
+// choice parses the remainder of an if.
 func (p *parser) choice(at int) *node {
 	condition := p.expression()
 	yes := p.block()
@@ -279,7 +301,7 @@ func (p *parser) block() *node {
 	return inner
 }
 
-// chain reads operands between operators that group from the left.
+// chain parses operands between left-associative operators.
 func (p *parser) chain(operand func() *node, operators ...string) *node {
 	n := operand()
 	for {
@@ -338,7 +360,7 @@ func (p *parser) power() *node {
 	return n
 }
 
-// reserved are the words that are not names.
+// reserved are words that cannot be used as names.
 var reserved = []string{"if", "else", "and", "or", "not", "true", "false"}
 
 func (p *parser) operand() *node {
@@ -351,8 +373,11 @@ func (p *parser) operand() *node {
 	case token == "(":
 		p.advance()
 		inner := p.expression()
-		p.expect(")")
+		p.close(at)
 		return inner
+	case first == '"' || first == '\'':
+		p.advance()
+		return p.add(node{kind: textNode, at: at, text: token[1 : len(token)-1]})
 	case token != "" && (isDigit(first) || first == '.' && token != "."):
 		return p.number()
 	case isLetter(first) && !slices.Contains(reserved, token):
@@ -368,10 +393,11 @@ func (p *parser) operand() *node {
 
 func (p *parser) call(at int, name string) *node {
 	n := node{kind: callNode, at: at, text: name}
+	open := p.at
 	p.advance()
 	for p.token != ")" && p.err == nil {
 		n.operands = append(n.operands, p.expression())
-		if p.token == ")" {
+		if p.token == ")" || p.token == "" {
 			break
 		}
 		p.expect(",")
@@ -379,7 +405,7 @@ func (p *parser) call(at int, name string) *node {
 			p.unexpected("an argument")
 		}
 	}
-	p.expect(")")
+	p.close(open)
 	return p.add(n)
 }
 

@@ -1,40 +1,47 @@
 package stencil
 
-import "math"
+import (
+	"math"
 
-// Coordinates say where the points of a grid are, see At. A grid of two dimensions has size 1, and spacing 0 or shift
-// 0, on the third axis.
+	"github.com/halox/halox/domain"
+)
+
+// Coordinates defines the positions of the points of a grid, see At. A grid of two dimensions has size 1 on the third
+// axis, and spacing 0 or shift 0.
 type Coordinates struct {
-	Spacing [3]float64
-	Shift   [3]float64 // from 0 to the first point, in spacings
-	Size    [3]int     // points on each axis of the whole grid: nx, ny, nz
-	Time    float64    // t
+	Spacing [3]float64 // distance between points, per axis
+	Shift   [3]float64 // position of the first point, in spacings
+	Size    [3]int     // points per axis of the whole grid: nx, ny, nz
+	Time    float64    // the variable t; default 0
 }
 
-// At returns where the points of a 0-based index lie on an axis: at (index + Shift) * Spacing. Those outside the grid
-// have their places too.
+// At returns the position on an axis of the points with a 0-based index: (index + Shift) * Spacing. It is also defined
+// outside the grid.
 func (c *Coordinates) At(axis, index int) float64 {
 	return (float64(index) + c.Shift[axis]) * c.Spacing[axis]
 }
 
-// An Evaluator computes an expression row by row. What does not depend on x is computed once a row, what depends on
-// nothing but x once for all rows of the same place and length, and what depends on neither once.
+// An Evaluator computes an expression row by row. Subexpressions that do not depend on x are computed once per row.
+// Subexpressions that depend only on x are computed once for all rows with the same position and length. Subexpressions
+// that depend on no coordinate are computed once.
 //
-// The value at a point has the same bits whatever row it is computed in. An Evaluator holds scratch rows: it is not
-// safe for concurrent use.
+// The value at a point is bitwise identical in every row that contains the point. An Evaluator holds scratch rows and
+// is not safe for concurrent use.
 type Evaluator struct {
 	program program
 	grid    Coordinates
-	order   [4][]int // the steps by their variation
-	spread  [4][]int // the steps with one value a row that a step with a row of values uses
+	order   [4][]int // steps by their variation
+	spread  [4][]int // steps with one value per row that are operands of a step with a row of values
 
-	scalars []float64   // the values of steps that do not vary along x
-	rows    [][]float64 // the values of steps that do, and of those that are spread; else nil
-	first   int         // the index on x at which rows begin
-	length  int         // of the rows; 0 before the first call
+	named   map[string]float64 // for a Sheet: values of names that are not variables
+	scalars []float64          // values of steps that do not vary along x
+	rows    [][]float64        // values of steps that vary along x, and of spread steps; otherwise nil
+	first   int                // index on x of the first point of the rows
+	length  int                // length of the rows; 0 before the first call
+	row     [2]int             // y and z of the current row
 }
 
-// NewEvaluator prepares the expression for a grid at one moment.
+// NewEvaluator prepares the expression for a grid at the time of its coordinates.
 func (e *Expression) NewEvaluator(c Coordinates) *Evaluator {
 	v := &Evaluator{program: e.program, grid: c, scalars: make([]float64, len(e.program.steps))}
 	v.sortSteps()
@@ -42,7 +49,7 @@ func (e *Expression) NewEvaluator(c Coordinates) *Evaluator {
 	return v
 }
 
-// SetTime moves the evaluator to another moment. It allocates nothing.
+// SetTime sets the time. It does not allocate.
 func (v *Evaluator) SetTime(t float64) {
 	v.grid.Time = t
 	v.evaluateScalars(fixed, 0, 0)
@@ -52,7 +59,7 @@ func (v *Evaluator) SetTime(t float64) {
 	}
 }
 
-// sortSteps files the steps under how often they have to be computed.
+// sortSteps groups the steps by how often they are computed.
 func (v *Evaluator) sortSteps() {
 	steps := v.program.steps
 	spread := make([]bool, len(steps))
@@ -72,18 +79,20 @@ func (v *Evaluator) sortSteps() {
 	}
 }
 
-// At returns the value at one point. For many points Row is much faster.
+// At returns the value at one point. For many points, Row is much faster.
 func (v *Evaluator) At(i, j, k int) float64 {
 	var dst [1]float64
 	v.Row(dst[:], i, j, k)
 	return dst[0]
 }
 
-// Row sets dst[n] to the value at the point (i0+n, j, k). The indices may lie outside the grid, as those of walls do.
+// Row sets dst[n] to the value at the point (i0+n, j, k). The indices may be outside the grid, for example for boundary
+// values.
 func (v *Evaluator) Row(dst []float64, i0, j, k int) {
 	if len(dst) == 0 {
 		return
 	}
+	v.row = [2]int{j, k}
 	root := v.program.root
 	varies := v.program.steps[root].varies
 	if varies&alongX != 0 {
@@ -103,7 +112,7 @@ func (v *Evaluator) Row(dst []float64, i0, j, k int) {
 	}
 }
 
-// place makes the rows begin at i0 with that length, and computes what is the same in all such rows.
+// place moves the rows to i0, sets their length, and computes the values that all such rows share.
 func (v *Evaluator) place(i0, length int) {
 	if v.length == length && v.first == i0 {
 		return
@@ -116,7 +125,7 @@ func (v *Evaluator) place(i0, length int) {
 	v.evaluateRows(alongX)
 }
 
-// allocate gives every step that needs one a row of that length.
+// allocate allocates a row of the given length for every step that needs one.
 func (v *Evaluator) allocate(length int) {
 	v.rows = make([][]float64, len(v.program.steps))
 	for _, steps := range [][]int{v.order[alongX], v.order[alongX|acrossX], v.spread[fixed], v.spread[acrossX]} {
@@ -139,15 +148,22 @@ func (v *Evaluator) evaluateRows(varies variation) {
 			s.op.apply(v.rows[at], v.rows[s.args[0]], v.rows[s.args[1]], v.rows[s.args[2]])
 			continue
 		}
-		v.leafRow(v.rows[at], s.leaf)
+		v.leafRow(v.rows[at], s)
 	}
 }
 
-// leafRow sets dst to the values of x or i, the only variables that vary along x.
-func (v *Evaluator) leafRow(dst []float64, name string) {
+// leafRow sets dst to the values of x, i, noise or a file. No other leaves vary along x.
+func (v *Evaluator) leafRow(dst []float64, s *step) {
+	if s.leaf == file {
+		s.rows.Row(dst, domain.Vec{v.first, v.row[0], v.row[1]})
+		return
+	}
 	at := func(i int) float64 { return float64(i) }
-	if name == "x" {
+	switch s.leaf {
+	case "x":
 		at = func(i int) float64 { return v.grid.At(0, i) }
+	case noise:
+		at = func(i int) float64 { return uniform(uint64(s.value), i, v.row[0], v.row[1]) }
 	}
 	for n := range dst {
 		dst[n] = at(v.first + n)
@@ -189,6 +205,9 @@ func (v *Evaluator) leaf(name string, j, k int) float64 {
 		return float64(g.Size[2])
 	case "t":
 		return g.Time
+	}
+	if value, ok := v.named[name]; ok {
+		return value
 	}
 	return math.Pi
 }

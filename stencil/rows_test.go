@@ -14,7 +14,7 @@ var grid = stencil.Coordinates{
 	Spacing: [3]float64{0.1, 0.25, 1.0 / 3}, Shift: [3]float64{1, 0.5, 0}, Size: [3]int{9, 3, 3}, Time: 0.5,
 }
 
-// point is what an expression sees at one place; sample is one in the grid.
+// point holds the variables at one point; pointAt returns one of the grid.
 type point struct{ x, y, z, i, j, k, nx, ny, nz, t float64 }
 
 func pointAt(i, j, k int) point {
@@ -77,7 +77,7 @@ func TestRowAgainstMath(t *testing.T) {
 	}
 }
 
-// compare checks every point of the grid and of its walls, row by row and alone.
+// compare checks every point of the grid and one layer around it, row by row and one by one.
 func compare(t *testing.T, src string, want func(point) float64) {
 	t.Helper()
 	v := parse(t, src).NewEvaluator(grid)
@@ -89,17 +89,17 @@ func compare(t *testing.T, src string, want func(point) float64) {
 			for n, got := range row {
 				i := n - 1
 				if want := want(pointAt(i, j, k)); !near(got, want) {
-					t.Fatalf("%s at (%d, %d, %d) is %v, not %v", src, i, j, k, got, want)
+					t.Fatalf("%s at (%d, %d, %d): got %v, want %v", src, i, j, k, got, want)
 				}
 				if one := alone.At(i, j, k); !same(one, got) {
-					t.Fatalf("%s at (%d, %d, %d) is %v in a row and %v alone", src, i, j, k, got, one)
+					t.Fatalf("%s at (%d, %d, %d): got %v in a row and %v by itself", src, i, j, k, got, one)
 				}
 			}
 		}
 	}
 }
 
-// near allows what a compiler that fuses multiplications and additions may change in the test's own formulas.
+// near allows for a compiler that fuses multiplications and additions in the formulas of this test.
 func near(a, b float64) bool {
 	return same(a, b) || math.Abs(a-b) <= 1e-12*max(math.Abs(a), math.Abs(b), 1)
 }
@@ -112,12 +112,12 @@ func TestCoordinatesAreExact(t *testing.T) {
 	v.Row(row, 0, 0, 0)
 	for i, got := range row {
 		if want := float64(i+1) * h; got != want {
-			t.Fatalf("x of index %d is %v, not %v", i, got, want)
+			t.Fatalf("x of index %d: got %v, want %v", i, got, want)
 		}
 	}
 }
 
-func TestRowsOfChangingPlaceAndLength(t *testing.T) {
+func TestRowsOfChangingPositionAndLength(t *testing.T) {
 	const src = "sin(pi*x) + y*cos(i) - z + nx"
 	v := parse(t, src).NewEvaluator(grid)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -128,23 +128,23 @@ func TestRowsOfChangingPlaceAndLength(t *testing.T) {
 		for n, got := range row {
 			p := pointAt(i0+n, j, k)
 			if want := math.Sin(math.Pi*p.x) + p.y*math.Cos(p.i) - p.z + p.nx; !near(got, want) {
-				t.Fatalf("row of %d from %d at (%d, %d): [%d] is %v, not %v", len(row), i0, j, k, n, got, want)
+				t.Fatalf("row of %d from %d at (%d, %d): [%d]: got %v, want %v", len(row), i0, j, k, n, got, want)
 			}
 		}
 	}
 }
 
-func TestRowAllocatesNothing(t *testing.T) {
+func TestRowDoesNotAllocate(t *testing.T) {
 	v := parse(t, "sin(pi*x)*sin(pi*y)*sin(pi*z) + (x < y ? i : z)").NewEvaluator(grid)
 	row := make([]float64, 9)
 	v.Row(row, 0, 0, 0)
 	if n := testing.AllocsPerRun(100, func() { v.Row(row, 0, 1, 2) }); n != 0 {
-		t.Errorf("a row allocates %v times", n)
+		t.Errorf("allocations per row: got %v, want 0", n)
 	}
 }
 
-// Random expressions, some with as few parentheses as the precedence of operators allows, give what Go functions built
-// beside them give.
+// Random expressions, some with as few parentheses as the precedence of operators allows, match equivalent Go
+// functions.
 func TestRowAgainstFunctions(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 1000 {
@@ -153,14 +153,14 @@ func TestRowAgainstFunctions(t *testing.T) {
 	}
 }
 
-// formula is a random expression, how tightly its outermost operator binds, and what it means.
+// formula is a random expression, the precedence of its outermost operator, and its value.
 type formula struct {
 	text    string
 	binding int
-	value   func(p point) float64 // 1 or 0 of a condition
+	value   func(p point) float64 // 1 or 0 for a condition
 }
 
-// in returns the text as an operand of an operator that binds so tightly.
+// in returns the text as an operand of an operator of the given precedence.
 func (f formula) in(binding int) string {
 	if f.binding < binding {
 		return "(" + f.text + ")"
@@ -268,7 +268,7 @@ func ExampleParse() {
 		fmt.Println(err)
 		return
 	}
-	row := make([]float64, 4) // the points of an axis between two walls: 0.2, 0.4, 0.6, 0.8
+	row := make([]float64, 4) // the points of an axis between two Dirichlet boundaries: 0.2, 0.4, 0.6, 0.8
 	e.NewEvaluator(stencil.Coordinates{Spacing: [3]float64{0.2}, Shift: [3]float64{1}, Size: [3]int{4, 1, 1}}).Row(row, 0, 0, 0)
 	fmt.Printf("%.3f\n", row)
 

@@ -8,22 +8,21 @@ import (
 	"time"
 )
 
-// Kind is a backend that halox knows.
+// Kind is a backend supported by halox.
 type Kind struct {
-	Backend Backend
+	Backend Backend // name
 	Traits
-	Variable string // of the environment, which names the library of its driver; "" if it has none
+	Variable string // environment variable with the path of the driver library; "" if there is none
 
 	open func(library string, devices int) (*Platform, error)
 }
 
-// Open lists the devices of the backend. The library of its driver is found by itself where
-// it is "". devices is how many there are to be where that is for the user to say, as with
-// cores of the host. On a machine without a driver or a device of the backend the error is
-// ErrNoDriver.
+// Open lists the devices of the backend. library is the path of its driver library; "" searches the default
+// locations. devices is the number of devices if the user chooses it, as for CPU devices. On a machine without a
+// driver or a device of the backend the error is ErrNoDriver.
 func (k Kind) Open(library string, devices int) (*Platform, error) { return k.open(library, devices) }
 
-// cudaKind is GPUs, through the CUDA driver.
+// cudaKind is the backend of GPUs, through the CUDA driver.
 var cudaKind = Kind{
 	Backend: CUDA, Traits: cudaTraits, Variable: "HALOX_CUDA",
 	open: func(library string, _ int) (*Platform, error) { return CUDAPlatform(library) },
@@ -31,12 +30,10 @@ var cudaKind = Kind{
 
 var cudaTraits = Traits{Noun: "GPU", Label: "GPU"}
 
-// kinds are the backends. A new one has files of its own and a line here; the tests of streams
-// add one.
+// kinds are the backends. A new backend has its own files and one entry here; the tests of streams add one.
 var kinds = []Kind{cudaKind, hostKind}
 
-// Kinds returns the backends, in the order in which one is looked for where the user has no
-// wish. The last one is on every machine.
+// Kinds returns the backends in order of preference. The last one is available on every machine.
 func Kinds() []Kind { return slices.Clone(kinds) }
 
 // Backends returns the names of the backends, in the order of Kinds.
@@ -47,15 +44,14 @@ func Backends() (names []string) {
 	return names
 }
 
-// What a backend gives, besides its Kind: a Platform, which starts a driver for each device
-// that is opened. All that a driver makes is of that backend, and comes back to it alone:
-// memory in Memory.handle, addr and bytes, the others as they are.
+// A backend implements the interfaces below and a Platform, which starts a driver for each opened device. Objects
+// created by a driver are only passed back to the same backend: memory in Memory.handle, addr and bytes, the
+// others unchanged.
 //
-// Errors come back as the driver has them; Device says on which device and at what. What is
-// queued runs in order on its queue and beside other queues. Nothing here checks arguments:
-// Device and Stream did.
+// Errors are returned as the driver reports them; Device adds the device and the operation. Queued work runs in
+// order on its queue and concurrently with other queues. Arguments are checked by Device and Stream, not here.
 
-// driver is what a backend does for one device.
+// driver implements one device.
 type driver interface {
 	alloc(bytes int64) (*Memory, error) // aligned to RowAlignment
 	pinned(bytes int64) (*Memory, error)
@@ -63,21 +59,21 @@ type driver interface {
 	usage() (free, total int64, err error)
 	host() *hostLedger // of the platform
 	queue(p Priority) (queue, error)
-	capture(queues []queue) (capture, error) // of streams of its platform, the first its own
-	maxPitch() int64                         // of copies of boxes
+	capture(queues []queue) (capture, error) // of streams of its platform, its own stream first
+	maxPitch() int64                         // limit in bytes for copies of boxes
 	marker(timed bool) (marker, error)
-	module(image []byte) (module, error)       // an error where kernels are Go functions
-	kernel(spec *KernelSpec) (launcher, error) // of the form that its Traits say
-	canAccess(peer *Device) (bool, error)      // of the same backend
-	enablePeer(peer *Device) error             // likewise
-	fatal(err error) bool                      // whether the device is of no use after an error of its own
+	module(image []byte) (module, error)       // returns an error if kernels are Go functions
+	kernel(spec *KernelSpec) (launcher, error) // in the form given by its Traits
+	canAccess(peer *Device) (bool, error)      // peer is of the same backend
+	enablePeer(peer *Device) error             // peer is of the same backend
+	fatal(err error) bool                      // whether the error leaves the device unusable
 	close() error
 }
 
-// queue is what a backend does for one stream. Its calls allocate nothing.
+// queue implements one stream. Its calls do not allocate.
 type queue interface {
 	copy(dst, src Span) error
-	copyBox(b box) error // with more than one row, and as the driver's pitch allows
+	copyBox(b box) error // has more than one row, and a pitch within the driver's limit
 	launch(k launcher) error
 	record(m marker) error
 	wait(m marker) error
@@ -85,87 +81,85 @@ type queue interface {
 	close() error
 }
 
-// marker is what a backend does for one event.
+// marker implements one event.
 type marker interface {
 	done() (bool, error)
-	since(start marker) (time.Duration, error) // both timed, and done
+	since(start marker) (time.Duration, error) // both timed and done
 	close() error
 }
 
-// hostTimed is a marker that knows when it was done by the clock of the host. Others are
-// compared with that clock, see clock.
+// hostTimed is a marker that records the host time at which it was done. The times of other markers are converted,
+// see clock.
 type hostTimed interface {
 	when() (time.Time, error)
 }
 
-// launcher is a backend's form of a kernel.
+// launcher is the backend's form of a kernel.
 type launcher interface {
 	close() error
 }
 
-// argued is a launcher with an argument that may be changed between two launches.
+// argued is a launcher with an argument that may be changed between launches.
 type argued interface {
 	argument() []byte
 }
 
-// module is what a backend does for a module.
+// module implements a module.
 type module interface {
 	function(name string) (Function, error)
 	close() error
 }
 
-// capture is what a backend does for streams while they are being captured.
+// capture implements a capture of streams.
 type capture interface {
-	// stand returns what stands for the queue of the i-th stream meanwhile. Of a box it
-	// is asked for copies within a device or to and from the host alone.
+	// stand returns the queue that replaces that of the i-th stream during the capture. It gets boxes only within a
+	// device or to and from the host.
 	stand(i int) queue
-	// end ends it, also where it fails.
+	// end ends the capture, even if it returns an error.
 	end() (graph, error)
-	// abandon ends it without a graph.
+	// abandon ends the capture without a graph.
 	abandon()
 }
 
-// graph is what a backend does for one graph.
+// graph implements a graph.
 type graph interface {
-	launch() (at int, err error) // at is the stream that failed
-	// close waits, not longer than limit, for what no stream waits for. The driver of a
-	// dead device is not asked.
+	launch() (at int, err error) // at is the index of the stream that failed
+	// close waits at most limit for work that no stream waits for. It does not call the driver of a dead device.
 	close(dead bool, limit time.Duration) error
 }
 
-// handled is a queue that libraries of the vendor take.
+// handled is a queue with a handle for vendor libraries.
 type handled interface {
 	handle() uintptr
 }
 
-// entered is a driver whose device is that of the calling thread for libraries of the vendor, once enter was called.
+// entered is a driver whose enter method makes its device current on the calling thread for vendor libraries.
 type entered interface {
 	enter() error
 }
 
-// wrapper is a driver that takes streams and addresses of the caller's.
+// wrapper is a driver that accepts streams and addresses created by the caller.
 type wrapper interface {
 	wrapQueue(handle uintptr) queue
 }
 
-// Traits is what a backend says of its devices. Who has to tell kinds of devices apart asks
-// for a trait, never for the name of the backend. The zero value is that of an accelerator:
-// it runs CUDA functions, in memory and on cores of its own.
+// Traits describes the devices of a backend. Code that distinguishes devices checks a trait, not the name of the
+// backend. The zero value describes an accelerator with its own memory and cores that runs CUDA functions.
 type Traits struct {
-	Noun  string // what a device is: "GPU", "host device"
-	Label string // what a device is called before its number: "GPU", "host"
+	Noun  string // for messages: "GPU", "CPU device"
+	Label string // prefix of the device number: "GPU", "host"
 
-	// Kernels are Go functions, KernelSpec.Run. Nothing is compiled for the device, and it
-	// loads no modules. Else they are CUDA functions, KernelSpec.Function.
+	// GoKernels means that kernels are Go functions, KernelSpec.Run, and that modules cannot be loaded. Otherwise
+	// kernels are CUDA functions, KernelSpec.Function.
 	GoKernels bool
 
-	// Work runs on cores of the host. A thread that spins takes them from the devices, and so
-	// does one more thread for each neighbour.
+	// HostCores means that work runs on CPU cores. Spinning threads, and an extra thread per neighbor, slow the
+	// devices down.
 	HostCores bool
 
-	// Memory of a device is memory of the host. The CPU sees it (Memory.Bytes), kernels of all
-	// devices of the platform reach it without EnablePeer, what is free is free for all devices
-	// together, and all pairs of devices are linked alike.
+	// HostMemory means that device memory is host memory. The CPU can access it (Memory.Bytes), kernels of all
+	// devices of the platform can access it without EnablePeer, free memory is shared by all devices, and all pairs
+	// of devices have equal links.
 	HostMemory bool
 }
 
@@ -180,12 +174,11 @@ type Platform struct {
 // Devices describes the devices, in the order of their ids.
 func (p *Platform) Devices() []Info { return p.infos }
 
-// Version returns the newest CUDA version that the driver supports, as "13.0";
-// "" for host devices.
+// Version returns the newest CUDA version that the driver supports, such as "13.0"; "" for CPU devices.
 func (p *Platform) Version() string { return p.version }
 
-// Open opens the devices with the given ids, or all, side by side. A device may be opened
-// once.
+// Open opens the devices with the given ids, or all, concurrently. A device may be opened only once. If one cannot
+// be opened, none stays open.
 func (p *Platform) Open(ids ...int) ([]*Device, error) {
 	if len(ids) == 0 {
 		for _, info := range p.infos {
@@ -195,10 +188,10 @@ func (p *Platform) Open(ids ...int) ([]*Device, error) {
 	seen := map[int]bool{}
 	for _, id := range ids {
 		if seen[id] {
-			return nil, fmt.Errorf("streams: device %d is named twice", id)
+			return nil, fmt.Errorf("streams: device ids: must be distinct, got %d twice", id)
 		}
 		if id < 0 || id >= len(p.infos) {
-			return nil, fmt.Errorf("streams: there is no device %d; there are %d, counted from 0", id, len(p.infos))
+			return nil, fmt.Errorf("streams: device id: must be at least 0 and less than %d, got %d", len(p.infos), id)
 		}
 		seen[id] = true
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// A third backend, which no other file knows, runs a sweep, an exchange and every scheme that
-// takes kernels of the caller's own. Its memories are its own, unlike those of host devices: so
-// its links are found and proven with data, and kernels reach peers over those alone.
+// A third backend, unknown to all other files, runs a sweep, an exchange and every scheme that accepts user
+// kernels. Unlike CPU devices, its devices have separate memories, so its links are probed with data, and kernels
+// only access peers over usable links.
 func TestThirdBackend(t *testing.T) {
 	const name streams.Backend = "third"
 	t.Cleanup(streams.Register(name, streams.Traits{Noun: "accelerator", Label: "acc", GoKernels: true, HostCores: true}))
@@ -32,7 +32,7 @@ func TestThirdBackend(t *testing.T) {
 		t.Errorf("%v, linked %+v", d, session.Links.Between(d[0], d[1]))
 	}
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}
-	place := test.Must(session.Cut(t.Context(), halo.Cutting{Size: []int{9, 8, 13}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}}))(t)
+	place := test.Must(session.Cut(t.Context(), halo.Cutting{Size: []int{9, 8, 13}, Periodic: []bool{true, false, true}, Fields: []halo.Spec{spec}}))(t)
 	for _, path := range p2p.Paths() {
 		t.Run("exchange by "+string(path), func(t *testing.T) {
 			c := halotest.Case{Placement: place, Links: session.Links, Compiler: session.Compiler, Path: path, Specs: []halo.Spec{spec}}
@@ -45,16 +45,16 @@ func TestThirdBackend(t *testing.T) {
 	for _, s := range []scheme.Scheme{scheme.Auto, scheme.Baseline, scheme.TwoStream, scheme.Assisted, scheme.Graph} {
 		t.Run("scheme "+string(s), func(t *testing.T) {
 			if got := spread(t, session, spec, s); !slices.Equal(got, want) {
-				t.Error("other values than on one host device")
+				t.Error("values differ from those on one CPU device")
 			}
 		})
 	}
 }
 
-// spread returns a field after some steps that each add up the points around one.
+// spread returns a field after some steps that each sum up the points around each point.
 func spread(t *testing.T, session *halo.Session, spec halo.Spec, s scheme.Scheme) []float64 {
 	t.Helper()
-	place := test.Must(session.Cut(t.Context(), halo.Cutting{Size: []int{9, 8, 13}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}}))(t)
+	place := test.Must(session.Cut(t.Context(), halo.Cutting{Size: []int{9, 8, 13}, Periodic: []bool{true, false, true}, Fields: []halo.Spec{spec}}))(t)
 	u := test.Must(scheme.NewVariable(place, spec, 2))(t)
 	defer u.Close()
 	for _, level := range []int64{0, 1} {

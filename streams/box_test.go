@@ -16,8 +16,8 @@ func TestCopyBox(t *testing.T) {
 	copyBoxes(t, hostDevices(t, 2))
 }
 
-// copyBoxes copies random boxes every way that there is between the devices, rows also by Copy,
-// and compares all of the memory with what a plain loop over the bytes says.
+// copyBoxes copies random boxes between all kinds of memory of the devices, rows also by Copy, and compares all
+// bytes with those of a plain loop.
 func copyBoxes(t *testing.T, devices []*Device) {
 	first, last := devices[0], devices[len(devices)-1]
 	type alloc = func(int64) (*Memory, error)
@@ -41,7 +41,7 @@ func copyBoxes(t *testing.T, devices []*Device) {
 			given := test.Must(first.AllocPinned(room))(t)
 			for i := range cases {
 				c := randomBox(r, dst, src, i)
-				noise.Read(before.Bytes()) // never an error
+				noise.Read(before.Bytes()) // never returns an error
 				noise.Read(given.Bytes())
 				test.Check(t, fill(dst, before), fill(src, given))
 				if to, from := c.dst, c.src; c.height == 1 && c.depth == 1 && i%3 > 0 {
@@ -61,13 +61,13 @@ func copyBoxes(t *testing.T, devices []*Device) {
 	}
 }
 
-// fill copies all of src to dst, one of which is pinned, and waits for it.
+// fill copies all of src to dst, one of which is pinned, and waits.
 func fill(dst, src *Memory) error {
 	if dst.pinned && src.pinned {
 		copy(dst.bytes, src.bytes)
 		return nil
 	}
-	d := dst.device // not a pinned block's, which may be another's
+	d := dst.device // not that of a pinned block, which may be another device
 	if dst.pinned {
 		d = src.device
 	}
@@ -78,8 +78,8 @@ func fill(dst, src *Memory) error {
 	return errors.Join(s.Copy(dst.All(), src.All()), s.Sync(testLimit), s.Close())
 }
 
-// randomBox draws a box of up to three dimensions. Every fourth ends with the
-// last byte of its memory at both ends.
+// randomBox returns a box of up to three dimensions. Every fourth ends with the last byte of its memory at both
+// ends.
 func randomBox(r *rand.Rand, dst, src *Memory, i int) box {
 	size := func(most int64) int64 { return 1 + r.Int64N(most)*min(1, r.Int64N(4)) }
 	b := box{width: size(70), height: size(7), depth: size(6)}
@@ -89,9 +89,8 @@ func randomBox(r *rand.Rand, dst, src *Memory, i int) box {
 	return b
 }
 
-// randomEnd draws where the box lies at one end: rows without gaps where it is
-// dense, and else often with some, and planes a whole number of rows apart
-// unless the box has fewer dimensions.
+// randomEnd returns the location of the box at one end: rows without gaps if dense, and otherwise often with gaps,
+// and planes a multiple of the pitch apart unless the box has fewer dimensions.
 func randomEnd(r *rand.Rand, m *Memory, b box, tight, dense bool) Pitched {
 	p := Pitched{Pitch: b.width}
 	if !dense {
@@ -116,7 +115,7 @@ func randomEnd(r *rand.Rand, m *Memory, b box, tight, dense bool) Pitched {
 	return p
 }
 
-// copyPlainly is what CopyBox promises, byte for byte.
+// copyPlainly is a byte-by-byte reference of CopyBox.
 func copyPlainly(dst, src []byte, b box) {
 	for z := range b.depth {
 		for y := range b.height {
@@ -133,12 +132,12 @@ func compare(t *testing.T, got, want []byte, b box) {
 	t.Helper()
 	for i := range want {
 		if got[i] != want[i] {
-			t.Fatalf("byte %d is %#x, want %#x, after: copy %v", i, got[i], want[i], b)
+			t.Fatalf("byte %d: got %#x, want %#x after copy %v", i, got[i], want[i], b)
 		}
 	}
 }
 
-// Work before and after a box on its stream is done before and after it.
+// A copy of a box is ordered with earlier and later work on its stream.
 func TestCopyBoxKeepsTheOrder(t *testing.T) {
 	d := hostDevices(t, 1)[0]
 	s := test.Must(d.NewStream(Normal))(t)
@@ -159,7 +158,7 @@ func TestCopyBoxKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// Fewer planes and rows are the same box.
+// Folding reduces planes and rows but describes the same box.
 func TestFolded(t *testing.T) {
 	const limit = 1000
 	end := func(pitch, plane int64) Pitched { return Pitched{Pitch: pitch, Plane: plane} }
@@ -167,13 +166,13 @@ func TestFolded(t *testing.T) {
 		name                 string
 		dst, src             Pitched
 		width, height, depth int64
-		want                 string // planes x rows x bytes, and the distances that are left
+		want                 string // planes x rows x bytes, and the remaining distances
 	}{
 		{"gaps everywhere", end(10, 50), end(16, 64), 8, 3, 2, "2 x 3 x 8 10 50 16 64"},
 		{"one row", end(0, 0), end(-7, 9), 8, 1, 1, "1 x 1 x 8"},
-		{"one row a plane", end(0, 50), end(16, 33), 8, 1, 2, "1 x 2 x 8 50 33"},
-		{"planes go on", end(10, 30), end(16, 48), 8, 3, 2, "1 x 6 x 8 10 16"},
-		{"planes go on at one end", end(10, 30), end(16, 64), 8, 3, 2, "2 x 3 x 8 10 30 16 64"},
+		{"one row per plane", end(0, 50), end(16, 33), 8, 1, 2, "1 x 2 x 8 50 33"},
+		{"contiguous planes", end(10, 30), end(16, 48), 8, 3, 2, "1 x 6 x 8 10 16"},
+		{"contiguous planes at one end", end(10, 30), end(16, 64), 8, 3, 2, "2 x 3 x 8 10 30 16 64"},
 		{"rows without gaps", end(8, 50), end(8, 33), 8, 3, 2, "1 x 2 x 24 50 33"},
 		{"rows without gaps at one end", end(8, 48), end(9, 36), 8, 3, 2, "2 x 3 x 8 8 48 9 36"},
 		{"rows without gaps, planes beyond a pitch", end(8, 1008), end(8, 32), 8, 3, 2, "2 x 3 x 8 8 1008 8 32"},
@@ -197,7 +196,7 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-func TestCopyBoxRefusals(t *testing.T) {
+func TestCopyBoxErrors(t *testing.T) {
 	d := hostDevices(t, 1)[0]
 	s := test.Must(d.NewStream(Normal))(t)
 	m, from := test.Must(d.Alloc(100))(t), test.Must(d.AllocPinned(100))(t)
@@ -212,33 +211,33 @@ func TestCopyBoxRefusals(t *testing.T) {
 		unsuited             bool
 	}{
 		{"no bytes", to(0, 10, 50), good, 0, 5, 2, "copy 2 planes of 5 rows of 0 bytes to host 0 [0, 100) of 100 bytes at 0, pitch 10, plane 50 " +
-			"from pinned memory [0, 100) of 100 bytes at 0, pitch 10, plane 50: a box has a byte, a row and a plane at least", false},
-		{"no rows", to(0, 10, 50), good, 8, 0, 2, "a box has a byte, a row and a plane at least", false},
-		{"a negative depth", to(0, 10, 50), good, 8, 5, -1, "a box has a byte, a row and a plane at least", false},
+			"from pinned memory [0, 100) of 100 bytes at 0, pitch 10, plane 50: width, height and depth must be at least 1", false},
+		{"no rows", to(0, 10, 50), good, 8, 0, 2, "width, height and depth must be at least 1", false},
+		{"a negative depth", to(0, 10, 50), good, 8, 5, -1, "width, height and depth must be at least 1", false},
 		{"no memory", Pitched{}, good, 8, 1, 1, "to no memory at 0, pitch 0, plane 0 from pinned memory [0, 100) of 100 bytes at 0, " +
-			"pitch 10, plane 50: the destination: the span is not within its memory", false},
-		{"a span past its memory", Pitched{Span: m.Span(60, 41)}, good, 8, 1, 1, "the destination: the span is not within its memory", false},
-		{"before its span", to(-1, 10, 50), good, 8, 5, 2, "the destination: it has a negative offset or distance", false},
-		{"a negative pitch", to(50, -10, 50), good, 8, 5, 1, "the destination: it has a negative offset or distance", false},
-		{"a negative plane", good, to(50, 10, -50), 8, 5, 2, "the source: it has a negative offset or distance", false},
-		{"rows that overlap", to(0, 7, 50), good, 8, 5, 2, "the destination: rows of 8 bytes overlap at a pitch of 7", false},
-		{"all rows in one place", to(0, 0, 50), good, 8, 5, 2, "the destination: rows of 8 bytes overlap at a pitch of 0", false},
-		{"planes that overlap", good, to(0, 10, 40), 8, 5, 2, "the source: planes that span 48 bytes overlap 40 bytes apart", false},
-		{"planes of one row that overlap", good, to(0, 0, 7), 8, 1, 2, "the source: planes that span 8 bytes overlap 7 bytes apart", false},
-		{"a row past the end", to(93, 0, 0), good, 8, 1, 1, "the destination: it reaches past its span of 100 bytes", false},
-		{"rows past the end", to(3, 10, 50), good, 8, 10, 1, "the destination: it reaches past its span of 100 bytes", false},
-		{"planes past the end", to(3, 10, 50), good, 8, 5, 2, "the destination: it reaches past its span of 100 bytes", false},
-		{"past its span but not its memory", Pitched{m.Span(0, 97), 0, 10, 50}, good, 8, 5, 2, "past its span of 97 bytes", false},
-		{"a huge row", to(0, huge, huge), good, huge, 2, 2, "past its span of 100 bytes", false},
-		{"a huge offset", to(huge, 10, 50), good, 8, 5, 2, "past its span of 100 bytes", false},
-		{"a huge pitch", to(0, huge, huge), good, 8, 5, 2, "past its span of 100 bytes", false},
-		{"rows that make 2^64 bytes", to(0, 1<<32, 0), good, 8, 1<<32 + 1, 1, "past its span of 100 bytes", false},
-		{"a huge plane", to(0, 10, huge), good, 8, 5, 2, "past its span of 100 bytes", false},
-		{"huge numbers of all", to(huge, huge, huge), good, huge, huge, huge, "past its span of 100 bytes", false},
-		{"planes that are no whole number of rows apart", to(0, 10, 51), good, 8, 4, 2,
-			"no single copy does it: planes lie 51 bytes apart, which is no whole number of rows of 10", true},
-		{"such planes in the source", good, to(0, 9, 50), 8, 5, 2,
-			"no single copy does it: planes lie 50 bytes apart, which is no whole number of rows of 9", true},
+			"pitch 10, plane 50: destination: the span must be within its memory", false},
+		{"a span past its memory", Pitched{Span: m.Span(60, 41)}, good, 8, 1, 1, "destination: the span must be within its memory", false},
+		{"before its span", to(-1, 10, 50), good, 8, 5, 2, "destination: offset, pitch and plane must not be negative", false},
+		{"a negative pitch", to(50, -10, 50), good, 8, 5, 1, "destination: offset, pitch and plane must not be negative", false},
+		{"a negative plane", good, to(50, 10, -50), 8, 5, 2, "source: offset, pitch and plane must not be negative", false},
+		{"rows that overlap", to(0, 7, 50), good, 8, 5, 2, "destination: rows must not overlap, got rows of 8 bytes and a pitch of 7", false},
+		{"all rows in one place", to(0, 0, 50), good, 8, 5, 2, "destination: rows must not overlap, got rows of 8 bytes and a pitch of 0", false},
+		{"planes that overlap", good, to(0, 10, 40), 8, 5, 2, "source: planes must not overlap, got planes of 48 bytes at a distance of 40", false},
+		{"planes of one row that overlap", good, to(0, 0, 7), 8, 1, 2, "source: planes must not overlap, got planes of 8 bytes at a distance of 7", false},
+		{"a row past the end", to(93, 0, 0), good, 8, 1, 1, "destination: must be within its span of 100 bytes", false},
+		{"rows past the end", to(3, 10, 50), good, 8, 10, 1, "destination: must be within its span of 100 bytes", false},
+		{"planes past the end", to(3, 10, 50), good, 8, 5, 2, "destination: must be within its span of 100 bytes", false},
+		{"past its span but not its memory", Pitched{m.Span(0, 97), 0, 10, 50}, good, 8, 5, 2, "within its span of 97 bytes", false},
+		{"a huge row", to(0, huge, huge), good, huge, 2, 2, "within its span of 100 bytes", false},
+		{"a huge offset", to(huge, 10, 50), good, 8, 5, 2, "within its span of 100 bytes", false},
+		{"a huge pitch", to(0, huge, huge), good, 8, 5, 2, "within its span of 100 bytes", false},
+		{"rows of 2^64 bytes in total", to(0, 1<<32, 0), good, 8, 1<<32 + 1, 1, "within its span of 100 bytes", false},
+		{"a huge plane", to(0, 10, huge), good, 8, 5, 2, "within its span of 100 bytes", false},
+		{"huge numbers of all", to(huge, huge, huge), good, huge, huge, huge, "within its span of 100 bytes", false},
+		{"a plane distance that is not a multiple of the pitch", to(0, 10, 51), good, 8, 4, 2,
+			"not possible as a single copy: the distance of planes, 51 bytes, must be a multiple of the pitch, 10", true},
+		{"the same in the source", good, to(0, 9, 50), 8, 5, 2,
+			"not possible as a single copy: the distance of planes, 50 bytes, must be a multiple of the pitch, 9", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := s.CopyBox(tc.dst, tc.src, tc.width, tc.height, tc.depth)
@@ -246,7 +245,7 @@ func TestCopyBoxRefusals(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, tc.says)
 			}
 			if errors.Is(err, ErrUnsuited) != tc.unsuited {
-				t.Errorf("unsuited: %v", !tc.unsuited)
+				t.Errorf("ErrUnsuited: got %v", !tc.unsuited)
 			}
 		})
 	}

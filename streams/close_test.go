@@ -11,9 +11,9 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-// Memory is freed after the streams that may use it: that of devices that come earlier, and what was added to Resources
-// after a stream.
-func TestCloseFreesNothingWhileStreamsRun(t *testing.T) {
+// Memory is freed after the streams that may use it, even if its device comes earlier, or if it was added to
+// Resources after a stream.
+func TestCloseFreesMemoryAfterStreams(t *testing.T) {
 	for name, closeAll := range map[string]func(d []*Device, s *Stream, m *Memory) error{
 		"devices": func(d []*Device, _ *Stream, _ *Memory) error { return CloseAll(d) },
 		"resources": func(d []*Device, s *Stream, m *Memory) error {
@@ -29,7 +29,7 @@ func TestCloseFreesNothingWhileStreamsRun(t *testing.T) {
 			slow := test.Must(d[1].NewKernel(KernelSpec{Name: "slow", Run: func() {
 				time.Sleep(30 * time.Millisecond)
 				if m.Bytes() == nil {
-					panic("its memory is gone")
+					panic("memory is freed")
 				}
 			}}))(t)
 			test.Check(t, s.Launch(slow), closeAll(d, s, m))
@@ -40,7 +40,7 @@ func TestCloseFreesNothingWhileStreamsRun(t *testing.T) {
 	}
 }
 
-func TestAHangingStreamKillsItsDevice(t *testing.T) {
+func TestHangingStreamFailsItsDevice(t *testing.T) {
 	d := hostDevices(t, 1)[0]
 	d.SetGrace(30 * time.Millisecond)
 	m := test.Must(d.Alloc(8))(t)
@@ -49,66 +49,66 @@ func TestAHangingStreamKillsItsDevice(t *testing.T) {
 	defer close(end)
 	test.Check(t, s.Launch(test.Must(d.NewKernel(KernelSpec{Name: "endless", Run: func() { <-end }}))(t)))
 	err := s.Close()
-	test.Says(t, err, "device host 0: close a stream: it hangs: not done after 30ms")
+	test.Says(t, err, "device host 0: close a stream: hangs: not done after 30ms")
 	if _, again := d.NewEvent(); again != err {
-		t.Errorf("later calls say %v", again)
+		t.Errorf("later calls: got %v", again)
 	}
 	test.Check(t, m.Close(), d.Close())
 	if m.Bytes() == nil {
-		t.Error("memory was freed that the stream may use")
+		t.Error("memory must not be freed while the stream may use it")
 	}
 }
 
-// What is nil is an error of the call that got it.
-func TestWhatIsNilIsRefused(t *testing.T) {
+// Nil arguments and receivers are errors.
+func TestNilIsAnError(t *testing.T) {
 	d := hostDevices(t, 1)[0]
 	s := test.Must(d.NewStream(Normal))(t)
 	m := test.Must(d.Alloc(8))(t)
 	e := test.Must(d.NewTimedEvent())(t)
-	var signal = test.Must(d.NewSignal("nobody"))(t)
+	var signal = test.Must(d.NewSignal("unused"))(t)
 	errorOf := func(_ any, err error) error { return err }
 	var none *Stream
 	nothing := func() error { return nil }
 	for name, err := range map[string]error{
-		"copy on no stream":       none.Copy(m.All(), m.All()),
-		"copy a box on no stream": none.CopyBox(Pitched{}, Pitched{}, 1, 1, 1),
-		"launch on no stream":     none.Launch(nil),
-		"record on no stream":     none.Record(e),
-		"wait on no stream":       none.Wait(e),
-		"sync no stream":          none.Sync(time.Second),
-		"signal on no stream":     signal.Record(nil),
-		"await in no group":       signal.Wait(nil, s, 0),
-		"time since no event":     errorOf(e.Since(nil)),
-		"no event is done":        errorOf((*Event)(nil).Done()),
-		"access no device":        errorOf(d.CanAccess(nil)),
-		"enable no peer":          d.EnablePeer(nil),
-		"capture no stream":       errorOf(Capture(nil, nil, nothing)),
-		"capture beside none":     errorOf(Capture(s, []*Stream{nil}, nothing)),
-		"capture nothing":         errorOf(Capture(s, nil, nil)),
-		"a kernel on no memory":   errorOf(d.NewKernel(KernelSpec{Name: "k", Uses: []Span{{}}, Run: func() {}})),
-		"a kernel of no form":     errorOf(d.NewKernel(KernelSpec{Name: "k"})),
-		"wrap no bytes":           errorOf(d.WrapBytes(nil)),
-		"within a host device":    d.Within(nothing),
-		"allocate on no device":   errorOf((*Device)(nil).Alloc(8)),
-		"pin on no device":        errorOf((*Device)(nil).AllocPinned(8)),
-		"a stream of no device":   errorOf((*Device)(nil).NewStream(Normal)),
-		"an event of no device":   errorOf((*Device)(nil).NewEvent()),
-		"a kernel of no device":   errorOf((*Device)(nil).NewKernel(KernelSpec{})),
-		"upload nothing":          errorOf(Upload[int32](d, nil)),
-		"upload to no device":     errorOf(Upload(nil, []int32{1})),
+		"copy on no stream":           none.Copy(m.All(), m.All()),
+		"copy a box on no stream":     none.CopyBox(Pitched{}, Pitched{}, 1, 1, 1),
+		"launch on no stream":         none.Launch(nil),
+		"record on no stream":         none.Record(e),
+		"wait on no stream":           none.Wait(e),
+		"sync no stream":              none.Sync(time.Second),
+		"signal on no stream":         signal.Record(nil),
+		"await in no group":           signal.Wait(nil, s, 0),
+		"time since no event":         errorOf(e.Since(nil)),
+		"no event is done":            errorOf((*Event)(nil).Done()),
+		"access no device":            errorOf(d.CanAccess(nil)),
+		"enable no peer":              d.EnablePeer(nil),
+		"capture no stream":           errorOf(Capture(nil, nil, nothing)),
+		"capture with a nil stream":   errorOf(Capture(s, []*Stream{nil}, nothing)),
+		"capture nothing":             errorOf(Capture(s, nil, nil)),
+		"a kernel on no memory":       errorOf(d.NewKernel(KernelSpec{Name: "k", Uses: []Span{{}}, Run: func() {}})),
+		"a kernel without a function": errorOf(d.NewKernel(KernelSpec{Name: "k"})),
+		"wrap no bytes":               errorOf(d.WrapBytes(nil)),
+		"context of a CPU device":     d.InContext(nothing),
+		"allocate on no device":       errorOf((*Device)(nil).Alloc(8)),
+		"pin on no device":            errorOf((*Device)(nil).AllocPinned(8)),
+		"a stream of no device":       errorOf((*Device)(nil).NewStream(Normal)),
+		"an event of no device":       errorOf((*Device)(nil).NewEvent()),
+		"a kernel of no device":       errorOf((*Device)(nil).NewKernel(KernelSpec{})),
+		"upload nothing":              errorOf(Upload[int32](d, nil)),
+		"upload to no device":         errorOf(Upload(nil, []int32{1})),
 	} {
 		if err == nil {
-			t.Errorf("%s is no error", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 	if d.Reaches(nil) || s.Handle() != 0 {
-		t.Error("no memory is reached, or a host stream has a handle")
+		t.Error("nil memory must not be reachable, and a host stream must not have a handle")
 	}
 	test.Check(t, CloseAll([]*Device{nil}))
 }
 
-// Memory that is closed is not copied, nor is anything done on a stream that is closed; the device lives.
-func TestWhatIsClosedIsRefused(t *testing.T) {
+// Closed memory and closed streams are errors, but do not make the device unusable.
+func TestClosedIsAnError(t *testing.T) {
 	d := hostDevices(t, 1)[0]
 	s, gone := test.Must(d.NewStream(Normal))(t), test.Must(d.NewStream(Normal))(t)
 	m, freed := test.Must(d.Alloc(8))(t), test.Must(d.AllocPinned(8))(t)
@@ -127,26 +127,26 @@ func TestWhatIsClosedIsRefused(t *testing.T) {
 		}
 	}
 	if err := s.Copy(m.Span(0, 5), m.Span(4, 4)); err == nil {
-		t.Error("spans of two lengths")
+		t.Error("spans of different lengths: got no error")
 	}
-	test.Says(t, s.Copy(m.Span(0, 5), m.Span(3, 5)), "the spans overlap")
+	test.Says(t, s.Copy(m.Span(0, 5), m.Span(3, 5)), "spans must not overlap")
 	test.Check(t, s.Sync(testLimit), d.Err())
 }
 
-// What is held stays open, also as one of Resources, and all devices that are closed with it.
-func TestWhatIsHeldStaysOpen(t *testing.T) {
+// Held devices stay open, also in Resources, and so do all devices closed in the same call.
+func TestHeldDevicesStayOpen(t *testing.T) {
 	d := hostDevices(t, 3)
 	held := []*Device{d[1], nil}
 	test.Check(t, Hold(held))
 	all := Resources{closers: []io.Closer{d[0], d[1], d[2]}}
 	for name, err := range map[string]error{"close": d[1].Close(), "close all": CloseAll(d), "idle": Idle(d)} {
-		if !errors.Is(err, guard.ErrBusy) || !strings.Contains(err.Error(), "device host 1: close it during a run") {
+		if !errors.Is(err, guard.ErrBusy) || !strings.Contains(err.Error(), "device host 1: close during a run") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	test.Check(t, test.Must(d[0].Alloc(8))(t).Close())
 	if err := all.Close(); !errors.Is(err, guard.ErrBusy) || len(all.closers) != 1 || d[2].usable() == nil {
-		t.Errorf("of %d resources, one is held: %v", len(all.closers), err)
+		t.Errorf("close of %d resources, one of them held: got %v", len(all.closers), err)
 	}
 	test.Is(t, Hold(d), errClosed)
 	test.Check(t, test.Must(d[1].Alloc(8))(t).Close())
@@ -155,16 +155,16 @@ func TestWhatIsHeldStaysOpen(t *testing.T) {
 	test.Is(t, test.ErrorOf(d[1].Alloc(8)), errClosed)
 }
 
-// However many streams wait for a kernel that never ends, on its device and on others, closing the
-// devices or Resources of their streams takes one grace.
-func TestCloseOfWhatHangsTakesOneGrace(t *testing.T) {
-	t.Run("devices", func(t *testing.T) { closeWhatHangs(t, func(d []*Device, _ *Resources) error { return CloseAll(d) }) })
-	t.Run("resources", func(t *testing.T) { closeWhatHangs(t, func(_ []*Device, r *Resources) error { return r.Close() }) })
+// Closing devices or Resources takes one grace period, however many streams wait for a kernel that never ends, on
+// its device and on others.
+func TestCloseOfHangingStreamsTakesOneGrace(t *testing.T) {
+	t.Run("devices", func(t *testing.T) { closeHanging(t, func(d []*Device, _ *Resources) error { return CloseAll(d) }) })
+	t.Run("resources", func(t *testing.T) { closeHanging(t, func(_ []*Device, r *Resources) error { return r.Close() }) })
 }
 
-func closeWhatHangs(t *testing.T, closeAll func(d []*Device, r *Resources) error) {
+func closeHanging(t *testing.T, closeAll func(d []*Device, r *Resources) error) {
 	t.Parallel()
-	const grace, devices = 3 * time.Second, 12 // a grace a device takes longer than the limit
+	const grace, devices = 3 * time.Second, 12 // a grace period per device would exceed the limit
 	var made Resources
 	d := hostDevices(t, devices)
 	end := make(chan struct{})
@@ -186,6 +186,6 @@ func closeWhatHangs(t *testing.T, closeAll func(d []*Device, r *Resources) error
 	begin := time.Now()
 	err := closeAll(d, &made)
 	if took := time.Since(begin); took > (devices-1)*grace || !errors.Is(err, errHangs) {
-		t.Errorf("it took %v: %v", took, err)
+		t.Errorf("took %v: %v", took, err)
 	}
 }

@@ -12,10 +12,9 @@ import (
 	"github.com/halox/halox/internal/cuda"
 )
 
-// CUDAPlatform opens the CUDA driver and lists its GPUs. The library is found
-// by its soname where it is "". On a machine without a driver or without a GPU
-// the error is ErrNoDriver; where the library cannot be opened, or this build cannot open
-// the one that is named, it is ErrNoLibrary too.
+// CUDAPlatform opens the CUDA driver and lists its GPUs. If library is "", the library is found by its soname. On
+// a machine without a driver or GPU the error is ErrNoDriver. If the library cannot be opened, or library is not
+// "" in a build that cannot open it, the error is also ErrNoLibrary.
 func CUDAPlatform(library string) (*Platform, error) {
 	drv, err := cuda.Open(library)
 	if err != nil {
@@ -86,8 +85,8 @@ type cudaDriver struct {
 	ctx             *cuda.Context
 	ledger          *hostLedger
 	lowest, highest int  // stream priorities
-	pitch           int  // the greatest of a copy
-	early           bool // it knows kernels that wait themselves
+	pitch           int  // largest pitch of a copy, in bytes
+	early           bool // supports programmatic dependent launches
 	announcing      sync.Mutex
 }
 
@@ -126,7 +125,7 @@ func (c *cudaDriver) enablePeer(peer *Device) error {
 	return c.ctx.EnablePeerAccess(peer.driver.(*cudaDriver).ctx)
 }
 
-// fatal: some errors of CUDA leave their context unusable.
+// fatal reports whether the error leaves the context unusable.
 func (c *cudaDriver) fatal(err error) bool {
 	e, ok := errors.AsType[*cuda.Error](err)
 	return ok && e.Code.Sticky()
@@ -160,7 +159,7 @@ func (c *cudaModule) function(name string) (Function, error) {
 	return &cudaFunction{c.driver, f}, err
 }
 
-// Usage asks the driver.
+// Usage queries the driver.
 func (c *cudaFunction) Usage() (Usage, error) {
 	var u Usage
 	for _, ask := range []struct {
@@ -179,7 +178,7 @@ func (c *cudaFunction) Usage() (Usage, error) {
 	return u, nil
 }
 
-// AtOnce asks the driver.
+// AtOnce queries the driver.
 func (c *cudaFunction) AtOnce(threads, shared int) (int, error) {
 	if err := c.driver.announce(c.fn, shared); err != nil {
 		return 0, err
@@ -187,7 +186,7 @@ func (c *cudaFunction) AtOnce(threads, shared int) (int, error) {
 	return c.driver.ctx.OccupancyMaxActiveBlocks(c.fn, threads, uint64(shared))
 }
 
-// cudaKernel is a launch made ready.
+// cudaKernel is a prepared launch.
 type cudaKernel struct{ launch *cuda.Launch }
 
 func (c *cudaKernel) argument() []byte { return c.launch.Arg() }
@@ -197,10 +196,10 @@ func (c *cudaKernel) close() error { c.launch.Free(); return nil }
 func (c *cudaDriver) kernel(spec *KernelSpec) (launcher, error) {
 	f, ok := spec.Function.(*cudaFunction)
 	if !ok {
-		return nil, errors.New("it has no version for a GPU")
+		return nil, errors.New("must have a CUDA function")
 	}
 	if f.driver.ctx != c.ctx {
-		return nil, errors.New("its function was loaded on another device")
+		return nil, errors.New("function must be loaded on the same device")
 	}
 	grid, err := dim3(spec.Grid)
 	if err != nil {
@@ -227,7 +226,7 @@ func (c *cudaDriver) kernel(spec *KernelSpec) (launcher, error) {
 	return &cudaKernel{l}, nil
 }
 
-// holdsAtOnce returns an error unless all thread blocks of a launch fit on the multiprocessors at once.
+// holdsAtOnce returns an error unless all thread blocks of a launch can be resident at once.
 func (c *cudaDriver) holdsAtOnce(f *cudaFunction, spec *KernelSpec) error {
 	threads := spec.Block[0] * spec.Block[1] * spec.Block[2]
 	each, err := f.AtOnce(threads, spec.Shared)
@@ -239,15 +238,15 @@ func (c *cudaDriver) holdsAtOnce(f *cudaFunction, spec *KernelSpec) error {
 		return err
 	}
 	if blocks := int64(spec.Grid[0]) * int64(spec.Grid[1]) * int64(spec.Grid[2]); blocks > int64(each)*int64(cores) {
-		return fmt.Errorf("%d thread blocks of %d threads and %d bytes of shared memory wait for each other, and "+
-			"%d fit on the GPU at once: %d on each of %d multiprocessors",
+		return fmt.Errorf("cooperative launch of %d thread blocks with %d threads and %d bytes of shared memory each: "+
+			"must be at most %d blocks: %d on each of %d multiprocessors",
 			blocks, threads, spec.Shared, each*cores, each, cores)
 	}
 	return nil
 }
 
-// announce says how much dynamic shared memory a launch of a function may have, if that and what the function has
-// itself are more than launches may have by default: never less than before, since other launches of it may be ready.
+// announce raises the limit of dynamic shared memory of a function, if the static and dynamic shared memory of a
+// launch exceed the default. It never lowers the limit, since other launches of the function may be prepared.
 func (c *cudaDriver) announce(f cuda.Function, bytes int) error {
 	own, err := c.ctx.FunctionAttribute(f, cuda.FuncSharedSize)
 	if err != nil || bytes+own <= defaultShared {
@@ -262,14 +261,13 @@ func (c *cudaDriver) announce(f cuda.Function, bytes int) error {
 	return c.ctx.FunctionSetAttribute(f, cuda.FuncMaxDynamicShared, max(have, bytes))
 }
 
-// defaultShared are the bytes of shared memory, static and dynamic, that a thread block may have unless its function is
-// told of more.
+// defaultShared is the shared memory in bytes, static and dynamic, that a thread block may use by default.
 const defaultShared = 48 << 10
 
 func dim3(v [3]int) (cuda.Dim3, error) {
 	for _, n := range v {
 		if n < 1 || int64(n) > 1<<31-1 {
-			return cuda.Dim3{}, fmt.Errorf("geometry %v", v)
+			return cuda.Dim3{}, fmt.Errorf("launch geometry: must be between 1 and 2^31-1 per axis, got %v", v)
 		}
 	}
 	return cuda.Dim3{X: uint32(v[0]), Y: uint32(v[1]), Z: uint32(v[2])}, nil
@@ -313,7 +311,7 @@ func (c *cudaDriver) queue(p Priority) (queue, error) {
 	return &cudaQueue{c.ctx, s}, err
 }
 
-// wrappedQueue is a stream of the caller, who destroys it.
+// wrappedQueue is a stream owned by the caller, who destroys it.
 type wrappedQueue struct{ cudaQueue }
 
 func (*wrappedQueue) close() error { return nil }
@@ -322,7 +320,7 @@ func (c *cudaDriver) wrapQueue(handle uintptr) queue {
 	return &wrappedQueue{cudaQueue{c.ctx, cuda.Stream(handle)}}
 }
 
-// copy chooses the driver's call by where the two ends lie.
+// copy selects the driver call by the location of source and destination.
 func (c *cudaQueue) copy(dst, src Span) error {
 	n := uint64(dst.Length)
 	to, from := dst.Memory, src.Memory
@@ -342,7 +340,7 @@ func (c *cudaQueue) copy(dst, src Span) error {
 		c.stream)
 }
 
-// copyBox takes the 3-D calls for all boxes: a 2-D one has one plane.
+// copyBox uses the 3-D calls for all boxes: a 2-D box has one plane.
 func (c *cudaQueue) copyBox(b box) error {
 	to, from := b.dst.Span.Memory, b.src.Span.Memory
 	a, z, err := cudaEnds(to, from)
@@ -357,20 +355,20 @@ func (c *cudaQueue) copyBox(b box) error {
 	return c.ctx.Memcpy3DPeerAsync(dst, a.ctx, src, z.ctx, n, c.stream)
 }
 
-// cudaEnds returns the drivers of the two ends of a copy.
+// cudaEnds returns the drivers of both ends of a copy.
 func cudaEnds(to, from *Memory) (a, b *cudaDriver, err error) {
 	a, ok1 := to.device.driver.(*cudaDriver)
 	b, ok2 := from.device.driver.(*cudaDriver)
 	switch {
-	case !ok1 || !ok2: // what host devices call pinned is Go's memory
-		return nil, nil, errors.New("a GPU copies to and from GPUs and their pinned memory only")
+	case !ok1 || !ok2: // pinned memory of CPU devices is Go memory
+		return nil, nil, errors.New("source and destination: must be GPU memory or memory pinned by a GPU")
 	case to.pinned && from.pinned:
-		return nil, nil, errors.New("a stream of a GPU copies nothing from host memory to host memory")
+		return nil, nil, errors.New("source and destination: one must be GPU memory")
 	}
 	return a, b, nil
 }
 
-// cuda returns one end of b as the driver wants it.
+// cuda returns one end of b in the form of the driver.
 func (p Pitched) cuda(b box) cuda.Pitched {
 	m, first := p.Span.Memory, p.Span.Offset+p.Offset
 	end := cuda.Pitched{Pitch: uint64(p.Pitch), Rows: uint64(b.height)}
@@ -394,7 +392,7 @@ func (c *cudaQueue) record(m marker) error { return c.ctx.EventRecord(m.(*cudaEv
 func (c *cudaQueue) wait(m marker) error {
 	e, ok := m.(*cudaEvent)
 	if !ok {
-		return errors.New("the event is not one of a GPU")
+		return errors.New("the event must belong to a GPU")
 	}
 	return c.ctx.StreamWaitEvent(c.stream, e.event)
 }
@@ -417,7 +415,7 @@ func (c *cudaDriver) capture(queues []queue) (capture, error) {
 		case *wrappedQueue:
 			all.queues = append(all.queues, &q.cudaQueue)
 		default:
-			return nil, errors.New("the streams are not all of GPUs")
+			return nil, errors.New("all streams must belong to GPUs")
 		}
 	}
 	origin := all.queues[0]
@@ -426,7 +424,7 @@ func (c *cudaDriver) capture(queues []queue) (capture, error) {
 
 func (c *cudaCapture) stand(i int) queue { return &cudaCaptured{cudaQueue: c.queues[i]} }
 
-// end makes a graph that is ready to be launched, on the device too.
+// end returns a graph that is ready to be launched, also on the device.
 func (c *cudaCapture) end() (graph, error) {
 	origin := c.queues[0]
 	captured, err := origin.ctx.StreamEndCapture(origin.stream)
@@ -448,8 +446,8 @@ func (c *cudaCapture) end() (graph, error) {
 	return g, nil
 }
 
-// abandon: the driver complains of streams that the origin did not wait for, and sets
-// them free all the same.
+// abandon ends the capture. The driver reports an error for streams that do not join the origin, but releases
+// them.
 func (c *cudaCapture) abandon() {
 	origin := c.queues[0]
 	if captured, err := origin.ctx.StreamEndCapture(origin.stream); err == nil {
@@ -457,15 +455,15 @@ func (c *cudaCapture) abandon() {
 	}
 }
 
-// cudaCaptured stands for a stream that is being captured.
+// cudaCaptured replaces the queue of a stream that is being captured.
 type cudaCaptured struct {
 	*cudaQueue
-	afterKernel bool // the last work on the stream is a kernel, and nothing else was waited for
+	afterKernel bool // the last work on the stream is a kernel, and no event was waited for since
 }
 
-// launch lets a kernel begin early only where it comes after a single kernel of its own
-// stream: that is what an edge between two nodes of a graph can say. What it says where
-// there are copies, or kernels of other devices, among those before is not documented.
+// launch lets a kernel start early only if its sole predecessor is a kernel of the same stream, which is what an
+// edge between two graph nodes can express. With copies or kernels of other devices among the predecessors, the
+// behavior is not documented.
 func (c *cudaCaptured) launch(k launcher) error {
 	launch := c.ctx.LaunchLate
 	if c.afterKernel {
@@ -475,8 +473,8 @@ func (c *cudaCaptured) launch(k launcher) error {
 	return launch(k.(*cudaKernel).launch, c.stream)
 }
 
-// copy goes to a peer as it goes within a device, which wants peer access: the driver does
-// not capture its copies between contexts.
+// copy treats a peer like the same device, which needs peer access: the driver does not capture copies between
+// contexts.
 func (c *cudaCaptured) copy(dst, src Span) error {
 	c.afterKernel = false
 	to, from := dst.Memory, src.Memory
@@ -500,7 +498,7 @@ func (c *cudaCaptured) wait(m marker) error {
 	return c.cudaQueue.wait(m)
 }
 
-// cudaGraph is a graph with the stream that it is launched on.
+// cudaGraph is a graph and the stream that it is launched on.
 type cudaGraph struct {
 	origin *cudaQueue
 	exec   cuda.GraphExec
@@ -522,7 +520,7 @@ func (c *cudaDriver) alloc(bytes int64) (*Memory, error) {
 	return &Memory{addr: uint64(p), handle: p}, outOfMemory(err)
 }
 
-// outOfMemory adds ErrOutOfMemory to an error of the driver that says so.
+// outOfMemory adds ErrOutOfMemory to out-of-memory errors of the driver.
 func outOfMemory(err error) error {
 	if errors.Is(err, cuda.CodeOutOfMemory) {
 		return fmt.Errorf("%w: %w", ErrOutOfMemory, err)
@@ -541,7 +539,7 @@ func (c *cudaDriver) pinned(bytes int64) (*Memory, error) {
 	return m, outOfMemory(err)
 }
 
-// hostAlloc returns pinned memory that kernels of the GPU find too.
+// hostAlloc returns pinned memory that is mapped for kernels of the GPU.
 func (c *cudaDriver) hostAlloc(bytes int64) (*Memory, error) {
 	p, err := c.ctx.HostAlloc(uint64(bytes), cuda.HostPortable|cuda.HostMapped)
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-// rig is the GPUs of a fake driver.
+// rig holds the GPUs of a fake driver.
 type rig struct {
 	fake     *cudafake.Fake
 	platform *Platform
 	devices  []*Device
 }
 
-// newRig opens n GPUs. After the test they are closed, and nothing may be left.
+// newRig opens n GPUs. After the test they are closed, and no objects may be left.
 func newRig(t testing.TB, n int) *rig {
 	t.Helper()
 	r := openRig(t, n)
 	t.Cleanup(func() {
 		test.Check(t, CloseAll(r.devices), r.platform.Close())
 		if live := r.fake.Live(); live != (cudafake.Live{}) {
-			t.Errorf("left behind: %+v", live)
+			t.Errorf("objects left: %+v", live)
 		}
 	})
 	return r
@@ -39,14 +39,14 @@ func openRig(t testing.TB, n int) *rig {
 	return &rig{cudafake.Inspect(t, library), p, test.Must(p.Open())(t)}
 }
 
-// kernel makes a launch of a kernel k with an argument of 12 bytes ready.
+// kernel prepares a launch of a kernel k with an argument of 12 bytes.
 func kernel(t testing.TB, d *Device) *Kernel {
 	t.Helper()
 	m := test.Must(d.LoadModule(cudafake.Image(map[string]int{"k": 12})))(t)
 	return kernelOf(t, d, test.Must(m.Function("k"))(t), 1000)
 }
 
-// kernelOf is a launch of a function with so many bytes of dynamic shared memory.
+// kernelOf prepares a launch of a function with the given bytes of dynamic shared memory.
 func kernelOf(t testing.TB, d *Device, f Function, shared int) *Kernel {
 	t.Helper()
 	return test.Must(d.NewKernel(KernelSpec{
@@ -68,12 +68,12 @@ func TestCUDADevices(t *testing.T) {
 		t.Errorf("version %s", v)
 	}
 	if flags := r.fake.PrimaryFlags(1); flags != uint32(cuda.SchedBlocking) {
-		t.Errorf("a waiting thread does not sleep: flags %d", flags)
+		t.Errorf("waiting threads must sleep, got flags %d", flags)
 	}
 	for p, want := range map[Priority]int{Normal: 0, Urgent: -5} {
 		test.Must(r.devices[0].NewStream(p))(t)
 		if r.fake.Streams(want) != 1 {
-			t.Errorf("priority %v gave no stream of %d", p, want)
+			t.Errorf("priority %v: must create a stream of priority %d", p, want)
 		}
 	}
 	if free, total, err := r.devices[0].MemoryInfo(); free != 5<<30 || total != 6<<30 || err != nil {
@@ -81,14 +81,14 @@ func TestCUDADevices(t *testing.T) {
 	}
 }
 
-// A cooperative launch fits on the GPU at once, or is refused with the numbers. It is not early.
+// A cooperative launch must fit on the GPU at once, or the error has the numbers. It is never early.
 func TestCUDACooperative(t *testing.T) {
 	r := newRig(t, 1)
 	d := r.devices[0]
 	m := test.Must(d.LoadModule(cudafake.Image(map[string]int{"k": 0})))(t)
 	spec := KernelSpec{Name: "k", Function: test.Must(m.Function("k"))(t), Block: [3]int{32, 8, 1}, Shared: 100 << 10, Early: true, Cooperative: true}
 	spec.Grid = [3]int{3, 3, 1}
-	says := "prepare k: 9 thread blocks of 256 threads and 102400 bytes of shared memory wait for each other, and 8 fit on the GPU at once: 2 on each of 4 multiprocessors"
+	says := "prepare k: cooperative launch of 9 thread blocks with 256 threads and 102400 bytes of shared memory each: must be at most 8 blocks: 2 on each of 4 multiprocessors"
 	test.Says(t, test.ErrorOf(d.NewKernel(spec)), says)
 	test.Check(t, d.Err())
 	spec.Grid = [3]int{2, 2, 2}
@@ -110,15 +110,15 @@ func TestCUDAOpen(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		ids   []int
-		fails string // a call of the driver, for some device: they are opened side by side
-		skip  int    // which of these calls fails
+		fails string // a driver call that fails for some device: devices are opened concurrently
+		skip  int    // the number of calls before the one that fails
 		want  []int
 		says  string
 	}{
 		{name: "all", want: []int{0, 1, 2}},
 		{name: "some", ids: []int{2, 0}, want: []int{2, 0}},
-		{name: "one that is not there", ids: []int{0, 3}, says: "no device 3; there are 3"},
-		{name: "twice", ids: []int{1, 1}, says: "device 1 is named twice"},
+		{name: "an unknown id", ids: []int{0, 3}, says: "device id: must be at least 0 and less than 3, got 3"},
+		{name: "twice", ids: []int{1, 1}, says: "device ids: must be distinct, got 1 twice"},
 		{name: "no context", ids: []int{0, 2}, fails: "cuDevicePrimaryCtxRetain", skip: 1, says: `open device (0|2): device [02]: cuDevicePrimaryCtxRetain`},
 		{name: "no capability", fails: "cuDeviceGetAttribute", skip: 3, says: `open device (\d): device \d: cuDeviceGetAttribute`},
 		{name: "no pitch", fails: "cuDeviceGetAttribute", skip: 2, says: `open device (\d): device \d: cuDeviceGetAttribute`},
@@ -150,15 +150,15 @@ func TestCUDAEventsOrderDevices(t *testing.T) {
 	second := test.Must(r.devices[1].NewStream(Urgent))(t)
 	e := test.Must(r.devices[0].NewEvent())(t)
 	if done, err := e.Done(); !done || err != nil {
-		t.Errorf("an event that was never recorded: %v, %v", done, err)
+		t.Errorf("an event that was never recorded: got %v, %v", done, err)
 	}
 	test.Check(t, first.Record(e), second.Wait(e), e.Sync(testLimit))
 	if r.fake.Calls("cuEventRecord") != 1 || r.fake.Calls("cuStreamWaitEvent") != 1 {
-		t.Error("the driver was not asked to record and to wait")
+		t.Error("must call the driver to record and to wait")
 	}
 	r.fake.Fail("cuEventQuery", int(cuda.CodeNotReady), 0, 1)
 	if done, err := e.Done(); done || err != nil {
-		t.Errorf("an event that is not ready: %v, %v", done, err)
+		t.Errorf("an event that is not done: got %v, %v", done, err)
 	}
 }
 
@@ -170,20 +170,20 @@ func TestCUDALaunch(t *testing.T) {
 	for i, got := range r.fake.Launches() {
 		if got.Device != i || got.Kernel != "k" || got.Shared != 1000 || string(got.Arg) != "twelve bytes" ||
 			got.Grid != [3]uint32{70000, 2, 3} || got.Block != [3]uint32{64, 4, 1} {
-			t.Errorf("launch %d arrived as %+v", i, got)
+			t.Errorf("launch %d: got %+v", i, got)
 		}
 	}
 	if n := len(r.fake.Launches()); n != 2 {
-		t.Errorf("%d launches", n)
+		t.Errorf("got %d launches", n)
 	}
 	m := test.Must(r.devices[1].LoadModule(cudafake.Image(map[string]int{"f": 0})))(t)
 	if u, err := test.Must(m.Function("f"))(t).Usage(); u != (Usage{Registers: 32, Threads: 1024}) || err != nil {
-		t.Errorf("usage %+v, %v", u, err)
+		t.Errorf("usage: got %+v, %v", u, err)
 	}
 }
 
-// A kernel may have all the shared memory of a multiprocessor, which the driver gives only to a function that was told of
-// it, also when another of the same function has less. What a function has itself counts against it.
+// A kernel may use all shared memory of a multiprocessor, less its static shared memory. The driver allows that
+// only after the attribute of the function is set, and another launch of the function with less must not lower it.
 func TestCUDALaunchOfMuchShared(t *testing.T) {
 	r := newRig(t, 1)
 	d := r.devices[0]
@@ -193,7 +193,7 @@ func TestCUDALaunchOfMuchShared(t *testing.T) {
 	kernelOf(t, d, f, 100<<10)
 	test.Check(t, s.Launch(much))
 	if got := r.fake.Launches(); len(got) != 1 || int64(got[0].Shared) != d.Shared {
-		t.Errorf("arrived as %+v", got)
+		t.Errorf("got %+v", got)
 	}
 	spec := KernelSpec{Name: "k", Function: test.Must(m.Function("has_1_kib"))(t), Grid: [3]int{4, 1, 1}, Block: [3]int{32, 1, 1}}
 	for _, spec.Shared = range []int{47 << 10, 47<<10 + 1, 48 << 10, 47<<10 + 1} {
@@ -206,13 +206,13 @@ func TestCUDALaunchOfMuchShared(t *testing.T) {
 	}
 }
 
-// asked is a call of a device, and the call of the driver that it makes, if it is one that may fail.
+// asked is a call on a device, and the driver call that it makes, if that may fail.
 type asked struct {
 	call string
 	do   func() error
 }
 
-// calls are all that may be asked of a device, by name.
+// calls returns all calls on a device, by their description in errors.
 func calls(t testing.TB, d, peer *Device) map[string]asked {
 	s := test.Must(d.NewStream(Normal))(t)
 	e := test.Must(d.NewEvent())(t)
@@ -229,13 +229,13 @@ func calls(t testing.TB, d, peer *Device) map[string]asked {
 	return map[string]asked{
 		"allocate device memory":       {"cuMemAlloc", func() error { _, err := d.Alloc(32); return err }},
 		"allocate pinned host memory":  {"cuMemHostGetDevicePointer", func() error { _, err := d.AllocPinned(32); return err }},
-		"ask for the free memory":      {"cuMemGetInfo", func() error { _, _, err := d.MemoryInfo(); return err }},
-		"make a stream":                {"cuStreamCreateWithPriority", func() error { _, err := d.NewStream(Normal); return err }},
-		"make an event":                {"cuEventCreate", func() error { _, err := d.NewEvent(); return err }},
+		"query free memory":            {"cuMemGetInfo", func() error { _, _, err := d.MemoryInfo(); return err }},
+		"create a stream":              {"cuStreamCreateWithPriority", func() error { _, err := d.NewStream(Normal); return err }},
+		"create an event":              {"cuEventCreate", func() error { _, err := d.NewEvent(); return err }},
 		"load a module":                {"cuModuleLoadDataEx", func() error { _, err := d.LoadModule(image); return err }},
 		"find kernel f":                {"cuModuleGetFunction", func() error { _, err := mod.Function("f"); return err }},
 		"prepare f":                    {"", func() error { _, err := d.NewKernel(spec); return err }},
-		"ask for access to cuda 1":     {"cuDeviceCanAccessPeer", func() error { _, err := d.CanAccess(peer); return err }},
+		"query access to cuda 1":       {"cuDeviceCanAccessPeer", func() error { _, err := d.CanAccess(peer); return err }},
 		"enable access to cuda 1":      {"cuCtxEnablePeerAccess", func() error { return d.EnablePeer(peer) }},
 		"copy to cuda 0 [0, 32)":       {"cuMemcpyDtoDAsync", func() error { return s.Copy(m.Span(0, 32), m.Span(32, 32)) }},
 		"copy to cuda 1 [0, 64)":       {"cuMemcpyPeerAsync", func() error { return s.Copy(far.All(), m.All()) }},
@@ -245,7 +245,7 @@ func calls(t testing.TB, d, peer *Device) map[string]asked {
 		"record an event":              {"cuEventRecord", func() error { return s.Record(e) }},
 		"wait for an event of device ": {"cuStreamWaitEvent", func() error { return s.Wait(e) }},
 		"wait for a stream":            {"cuStreamQuery", func() error { return s.Sync(testLimit) }},
-		"ask for an event":             {"cuEventQuery", func() error { _, err := e.Done(); return err }},
+		"query an event":               {"cuEventQuery", func() error { _, err := e.Done(); return err }},
 
 		"copy 2 planes of 3 rows of 4 bytes to cuda 0 [0, 64)": {"cuMemcpy3DAsync", func() error { return s.CopyBox(on(m), on(host), 4, 3, 2) }},
 		"copy 2 planes of 3 rows of 4 bytes to pinned memory":  {"", func() error { return s.CopyBox(on(host), on(m), 4, 3, 2) }},
@@ -253,7 +253,7 @@ func calls(t testing.TB, d, peer *Device) map[string]asked {
 	}
 }
 
-// What is closed by hand, before the device or after it, is closed once.
+// Objects closed before or after their device are closed only once.
 func TestCUDACloseAll(t *testing.T) {
 	r := newRig(t, 2)
 	d := r.devices[0]
@@ -270,17 +270,17 @@ func TestCUDACloseAll(t *testing.T) {
 	test.Says(t, test.ErrorOf(d.Alloc(8)), "use the device: it is closed")
 }
 
-func TestCUDAQueuingAllocatesNothing(t *testing.T) {
+func TestCUDAQueuingDoesNotAllocate(t *testing.T) {
 	r := newRig(t, 2)
 	all := calls(t, r.devices[0], r.devices[1])
 	for _, doing := range []string{
 		"copy to cuda 0 [0, 32)", "copy to cuda 1 [0, 64)", "copy to cuda 0 [0, 64)", "copy to pinned memory",
 		"copy 2 planes of 3 rows of 4 bytes to cuda 0 [0, 64)", "copy 2 planes of 3 rows of 4 bytes to pinned memory",
 		"copy 2 planes of 3 rows of 4 bytes to cuda 1 [0, 64)",
-		"launch k of the test", "record an event", "wait for an event of device ", "wait for a stream", "ask for an event",
+		"launch k of the test", "record an event", "wait for an event of device ", "wait for a stream", "query an event",
 	} {
 		if n := testing.AllocsPerRun(100, func() { test.Check(t, all[doing].do()) }); n > 0 {
-			t.Errorf("%s: %v allocations", doing, n)
+			t.Errorf("%s: got %v allocations", doing, n)
 		}
 	}
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-// A failed call says what was being done, on which device, and which call of
-// the driver failed; the device goes on.
+// Errors name the operation, the device and the failed driver call. The device remains usable.
 func TestCUDAErrors(t *testing.T) {
 	const code = cuda.CodeOutOfMemory
 	r := newRig(t, 2)
@@ -32,23 +31,22 @@ func TestCUDAErrors(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if got := r.fake.Live(); got != live {
-				t.Errorf("left behind: %+v, before %+v", got, live)
+				t.Errorf("objects: got %+v, want %+v", got, live)
 			}
 			test.Check(t, r.devices[0].Err(), ask.do())
 		})
 	}
 }
 
-// After one sticky error every call returns it, even where the driver would
-// work again. Other devices live on.
-func TestCUDADeath(t *testing.T) {
+// After a sticky error every call returns it, even if the driver would work again. Other devices are not affected.
+func TestCUDAStickyError(t *testing.T) {
 	r := newRig(t, 2)
 	d, other := r.devices[0], r.devices[1]
 	all, others := calls(t, d, other), calls(t, other, d)
 	r.fake.Fail("cuStreamQuery", int(cuda.CodeIllegalAddress), 0, 1)
 	first := all["wait for a stream"].do()
 	if e, ok := errors.AsType[*Error](first); !ok || !e.Fatal || d.Err() != first || !cuda.IsSticky(first) {
-		t.Fatalf("died of %v, says %v", first, d.Err())
+		t.Fatalf("sticky error %v, but Err: %v", first, d.Err())
 	}
 	for doing, ask := range all {
 		if err := ask.do(); err != first {
@@ -63,12 +61,12 @@ func TestCUDADeath(t *testing.T) {
 	begin := time.Now()
 	test.Check(t, d.Close(), d.Close())
 	if took := time.Since(begin); took > testLimit {
-		t.Errorf("closing took %v", took)
+		t.Errorf("Close took %v", took)
 	}
 }
 
-// A device that is found dead only when it is closed says so, once.
-func TestCUDADeathAtClose(t *testing.T) {
+// A sticky error that occurs in Close is returned once.
+func TestCUDAStickyErrorInClose(t *testing.T) {
 	r := newRig(t, 2)
 	calls(t, r.devices[1], r.devices[0])
 	r.fake.Kill(1, int(cuda.CodeIllegalAddress))
@@ -101,8 +99,8 @@ func TestCUDASyncHasALimit(t *testing.T) {
 	}
 }
 
-// To free anything on a GPU that hangs would wait for ever.
-func TestCUDACloseLeavesAHangingDevice(t *testing.T) {
+// Freeing anything on a GPU that hangs would wait without a limit.
+func TestCUDACloseOfAHangingDevice(t *testing.T) {
 	r := openRig(t, 2)
 	for _, d := range r.devices {
 		test.Must(d.Alloc(64))(t)
@@ -111,15 +109,15 @@ func TestCUDACloseLeavesAHangingDevice(t *testing.T) {
 	}
 	r.fake.Fail("cuStreamQuery", int(cuda.CodeNotReady), 0, -1)
 	err := CloseAll(r.devices)
-	if err == nil || strings.Count(err.Error(), "close a stream: it hangs: not done after 30ms") != 2 {
+	if err == nil || strings.Count(err.Error(), "close a stream: hangs: not done after 30ms") != 2 {
 		t.Errorf("got %v", err)
 	}
 	if r.fake.Calls("cuMemFree")+r.fake.Calls("cuDevicePrimaryCtxRelease") > 0 {
-		t.Error("something was freed")
+		t.Error("nothing must be freed")
 	}
 }
 
-func TestCUDARefusals(t *testing.T) {
+func TestCUDAInvalidArguments(t *testing.T) {
 	r := newRig(t, 2)
 	d, peer := r.devices[0], r.devices[1]
 	host := test.Must(HostPlatform(1).Open())(t)[0]
@@ -140,28 +138,28 @@ func TestCUDARefusals(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		err  error
-		says string // nothing if it is allowed
+		says string // "" if it is allowed
 	}{
-		{"host memory to host memory", s.Copy(pinned.Span(0, 8), pinned.Span(8, 8)), "nothing from host memory to host memory"},
-		{"memory of a host device", s.Copy(m.All(), foreign.All()), "copies to and from GPUs"},
-		{"Go's memory as pinned memory", s.Copy(m.All(), foreignPinned.All()), "copies to and from GPUs"},
+		{"host memory to host memory", s.Copy(pinned.Span(0, 8), pinned.Span(8, 8)), "one must be GPU memory"},
+		{"memory of a CPU device", s.Copy(m.All(), foreign.All()), "must be GPU memory"},
+		{"Go memory as pinned memory", s.Copy(m.All(), foreignPinned.All()), "must be GPU memory"},
 		{"past the end", s.Copy(m.Span(60, 8), m.Span(0, 8)), "copy to cuda 0 [60, 68) of 64 bytes"},
-		{"a box of host memory to host memory", s.CopyBox(box(pinned, 0), box(pinned, 8), 4, 2, 1), "nothing from host memory to host memory"},
-		{"a box of a host device", s.CopyBox(box(m, 0), box(foreign, 0), 4, 2, 1), "copies to and from GPUs"},
-		{"a box of Go's memory", s.CopyBox(box(m, 0), box(foreignPinned, 0), 4, 2, 1), "copies to and from GPUs"},
+		{"a box of host memory to host memory", s.CopyBox(box(pinned, 0), box(pinned, 8), 4, 2, 1), "one must be GPU memory"},
+		{"a box of a CPU device", s.CopyBox(box(m, 0), box(foreign, 0), 4, 2, 1), "must be GPU memory"},
+		{"a box of Go memory", s.CopyBox(box(m, 0), box(foreignPinned, 0), 4, 2, 1), "must be GPU memory"},
 		{"nothing", s.Copy(m.Span(64, 0), far.Span(0, 0)), ""},
 		{"a kernel on its memory and pinned memory", prepare(d, f, 1, m.All(), pinned.All()), ""},
-		{"a kernel on a peer's memory", prepare(d, f, 1, far.All()), "it may not touch cuda 1 [0, 64)"},
-		{"a kernel on Go's memory", prepare(d, f, 1, foreignPinned.All()), "it may not touch pinned memory"},
-		{"a kernel of a peer", prepare(peer, f, 1), "its function was loaded on another device"},
-		{"a kernel for the host", prepare(d, nil, 1), "it has no version for a GPU"},
-		{"an empty grid", prepare(d, f, 0), "geometry [0 1 1]"},
-		{"a huge grid", prepare(d, f, 1<<31), "geometry [2147483648 1 1]"},
-		{"a launch of a peer's kernel", s.Launch(kernel(t, peer)), "the kernel is one of device cuda 1"},
-		{"a record of a peer's event", s.Record(test.Must(peer.NewEvent())(t)), "the event is one of device cuda 1"},
-		{"a wait for a host device's event", s.Wait(test.Must(host.NewEvent())(t)), "the event is not one of a GPU"},
-		{"access to a host device", d.EnablePeer(host), "different backends"},
-		{"no bytes", func() error { _, err := d.Alloc(0); return err }(), "the size must be positive"},
+		{"a kernel on a peer's memory", prepare(d, f, 1, far.All()), "must use its own or pinned memory, got cuda 1 [0, 64)"},
+		{"a kernel on Go memory", prepare(d, f, 1, foreignPinned.All()), "must use its own or pinned memory, got pinned memory"},
+		{"a kernel of a peer", prepare(peer, f, 1), "function must be loaded on the same device"},
+		{"a kernel without a CUDA function", prepare(d, nil, 1), "must have a CUDA function"},
+		{"an empty grid", prepare(d, f, 0), "launch geometry: must be between 1 and 2^31-1 per axis, got [0 1 1]"},
+		{"a huge grid", prepare(d, f, 1<<31), "got [2147483648 1 1]"},
+		{"a launch of a peer's kernel", s.Launch(kernel(t, peer)), "the kernel belongs to device cuda 1"},
+		{"a record of a peer's event", s.Record(test.Must(peer.NewEvent())(t)), "the event belongs to device cuda 1"},
+		{"a wait for a CPU device's event", s.Wait(test.Must(host.NewEvent())(t)), "the event must belong to a GPU"},
+		{"access to a CPU device", d.EnablePeer(host), "the same backend"},
+		{"no bytes", func() error { _, err := d.Alloc(0); return err }(), "size must be at least 1"},
 		{"no image", func() error { _, err := d.LoadModule([]byte("text")); return err }(), "ptxas fatal: this is not an image"},
 		{"no such kernel", func() error { _, err := module.Function("g"); return err }(), `find kernel g: kernel "g": `},
 	} {
@@ -176,7 +174,7 @@ func TestCUDARefusals(t *testing.T) {
 	test.Check(t, d.Err(), peer.Err())
 }
 
-// A driver without memory says so in a way that can be told apart, and pinned memory counts as the host's.
+// Out-of-memory errors of the driver are ErrOutOfMemory, and pinned memory counts as host memory.
 func TestCUDAOutOfMemory(t *testing.T) {
 	r := newRig(t, 2)
 	d := r.devices[0]
@@ -188,7 +186,7 @@ func TestCUDAOutOfMemory(t *testing.T) {
 	}
 	calls := r.fake.Calls("cuMemHostAlloc")
 	if _, err := d.AllocPinned(1 << 62); !errors.Is(err, ErrOutOfMemory) || r.fake.Calls("cuMemHostAlloc") != calls {
-		t.Errorf("the driver was asked for 4 EiB of pinned memory: %v", err)
+		t.Errorf("4 EiB of pinned memory: must not call the driver, got %v", err)
 	}
 	if now := d.Held(); now != (Held{}) {
 		t.Errorf("held: %+v", now)
@@ -207,8 +205,8 @@ func TestCUDAOutOfMemory(t *testing.T) {
 	}
 	test.Check(t, Fit(want((5<<30-1<<20)/2, 1<<20)))
 	for says, demand := range map[string][]Demand{
-		"device cuda 0: make room: out of memory: 5367660546 B are needed, and 5367660544 B of 6 GiB are free": want((5<<30-1<<20)/2+1, 0),
-		"out of memory on the host: 1 EiB are needed, and ":                                                    want(1, 1<<60),
+		"device cuda 0: check memory: out of memory: need 5367660546 B, but only 5367660544 B of 6 GiB are free": want((5<<30-1<<20)/2+1, 0),
+		"out of memory on the host: need 1 EiB, but only ":                                                       want(1, 1<<60),
 	} {
 		if err := Fit(demand); !errors.Is(err, ErrOutOfMemory) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v", says, err)

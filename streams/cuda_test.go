@@ -14,7 +14,7 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-// What the caller made is used, and left as it is by Close.
+// Streams and memory of the caller can be used, and are unchanged by Close.
 func TestWrappedStreamAndMemory(t *testing.T) { onCUDA(t, wrapAndUse) }
 
 // onCUDA runs a test with the GPUs of a fake driver, and with those of this machine.
@@ -46,33 +46,33 @@ func wrapAndUse(t *testing.T, devices []*Device) {
 		t.Error("a stream of a GPU has no handle")
 	}
 	inside := errors.New("inside")
-	if err := d.Within(func() error { return inside }); err != inside {
-		t.Errorf("within a GPU: %v", err)
+	if err := d.InContext(func() error { return inside }); err != inside {
+		t.Errorf("InContext on a GPU: got %v", err)
 	}
 	wrapped := test.Must(d.WrapStream(handle))(t)
 	view := test.Must(d.WrapMemory(memory.Address()+16, 32))(t)
 	test.Check(t, wrapped.Copy(view.All(), in.Span(0, 32)), wrapped.Close(), view.Close())
 	test.Check(t, stream.Copy(out.Span(0, 32), memory.Span(16, 32)), stream.Sync(testLimit))
 	if !bytes.Equal(out.Bytes()[:32], in.Bytes()[:32]) {
-		t.Error("the bytes did not arrive in the caller's memory")
+		t.Error("the caller's memory must contain the copied bytes")
 	}
 	if _, err := d.WrapStream(0); err == nil {
-		t.Error("the default stream was taken")
+		t.Error("WrapStream of the default stream: got no error")
 	}
 	if _, err := d.WrapMemory(0, 8); err == nil {
-		t.Error("address 0 was taken")
+		t.Error("WrapMemory of address 0: got no error")
 	}
 	if _, err := d.WrapBytes(make([]byte, 8)); err == nil {
-		t.Error("a GPU took bytes of the host")
+		t.Error("WrapBytes on a GPU: got no error")
 	}
 	test.Check(t, CloseAll(devices))
-	if err := d.Within(func() error { return inside }); err == nil || errors.Is(err, inside) {
-		t.Errorf("within a GPU that is closed: %v", err)
+	if err := d.InContext(func() error { return inside }); err == nil || errors.Is(err, inside) {
+		t.Errorf("InContext on a closed GPU: got %v", err)
 	}
 }
 
-// Boxes are copied before and after the first and the last device, which are one where there is one,
-// have access to each other.
+// Boxes are copied before and after peer access is enabled between the first and the last device, which may be the
+// same.
 func TestCopyBoxCUDA(t *testing.T) { onCUDA(t, copyBoxesCUDA) }
 
 func copyBoxesCUDA(t *testing.T, devices []*Device) {
@@ -87,12 +87,12 @@ func copyBoxesCUDA(t *testing.T, devices []*Device) {
 	})
 }
 
-// Each box takes the driver's leanest call for it, and one.
+// Each box takes a single driver call, the simplest one that works.
 func TestCopyBoxCallsTheDriver(t *testing.T) {
 	r := newRig(t, 2)
 	d, fake := r.devices[0], r.fake
 	s := test.Must(d.NewStream(Normal))(t)
-	const limit, size = 1 << 20, 4 << 20 // the fake's pitch
+	const limit, size = 1 << 20, 4 << 20 // the pitch limit of the fake driver
 	a, b := test.Must(d.Alloc(size))(t), test.Must(d.Alloc(size))(t)
 	far := test.Must(r.devices[1].Alloc(size))(t)
 	host := test.Must(d.AllocPinned(size))(t)
@@ -101,7 +101,7 @@ func TestCopyBoxCallsTheDriver(t *testing.T) {
 		name                 string
 		dst, src             Pitched
 		width, height, depth int64
-		call                 string // or none
+		call                 string // "" for none
 		says                 string
 	}{
 		{"3-D", on(a, 16, 64), on(b, 8, 32), 8, 3, 2, "cuMemcpy3DAsync", ""},
@@ -114,13 +114,13 @@ func TestCopyBoxCallsTheDriver(t *testing.T) {
 		{"one row beyond the limit", on(a, 0, 0), on(b, 0, 0), limit + 1, 1, 1, "cuMemcpyDtoDAsync", ""},
 		{"a pitch at the limit", on(a, limit, 0), on(b, 8, 0), 8, 3, 1, "cuMemcpy3DAsync", ""},
 		{"a pitch beyond the limit", on(a, limit+1, 0), on(b, 8, 0), 8, 3, 1, "",
-			"no single copy does it: rows lie 1048577 bytes apart, the device takes 1048576 at most"},
+			"not possible as a single copy: pitch must be at most 1048576 bytes, got 1048577"},
 		{"a pitch of the source beyond the limit", on(host, 8, 0), on(b, 2*limit, 0), 8, 2, 1, "",
-			"no single copy does it: rows lie 2097152 bytes apart, the device takes 1048576 at most"},
+			"not possible as a single copy: pitch must be at most 1048576 bytes, got 2097152"},
 		{"planes beyond the limit", on(a, 16, 2*limit), on(b, 8, 32), 8, 3, 2, "cuMemcpy3DAsync", ""},
 		{"planes without gaps beyond the limit", on(a, 8, 2*limit), on(b, 8, 32), 8, 3, 2, "cuMemcpy3DAsync", ""},
-		{"planes no whole number of rows apart", on(a, 24, 80), on(b, 8, 32), 8, 3, 2, "",
-			"no single copy does it: planes lie 80 bytes apart, which is no whole number of rows of 24"},
+		{"plane distance not a multiple of the pitch", on(a, 24, 80), on(b, 8, 32), 8, 3, 2, "",
+			"not possible as a single copy: the distance of planes, 80 bytes, must be a multiple of the pitch, 24"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before := copyCalls(fake)
@@ -137,7 +137,7 @@ func TestCopyBoxCallsTheDriver(t *testing.T) {
 	}
 }
 
-// copyCalls counts the calls of all copies.
+// copyCalls returns the number of calls of each copy function.
 func copyCalls(fake *cudafake.Fake) map[string]int {
 	calls := map[string]int{}
 	for _, name := range []string{"cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemcpyPeerAsync",
@@ -147,8 +147,8 @@ func copyCalls(fake *cudafake.Fake) map[string]int {
 	return calls
 }
 
-// Copies go to and fro on each device, one device after the other in a ring, and the trace agrees with
-// what is known of it. The fake knows no durations.
+// Data is copied back and forth on each device, one device after the other in a ring, and the trace must be
+// consistent with that. The fake driver has no durations.
 func TestTraceCUDA(t *testing.T) { onCUDA(t, traceCUDA) }
 
 func traceCUDA(t *testing.T, d []*Device) {
@@ -181,9 +181,9 @@ func traceCUDA(t *testing.T, d []*Device) {
 		if len(dev.Streams) != 1 || len(dev.Streams[0].Operations) != 4 || dev.Lost != 0 {
 			t.Fatalf("device %d: %+v", i, dev)
 		}
-		t.Logf("%v: times within %v of the others'", dev.Device, dev.Within)
-		if dev.Within <= 0 || real && dev.Within > 10*time.Millisecond {
-			t.Errorf("device %d: times are within %v", i, dev.Within)
+		t.Logf("%v: times relative to other devices within %v", dev.Device, dev.ClockError)
+		if dev.ClockError <= 0 || real && dev.ClockError > 10*time.Millisecond {
+			t.Errorf("device %d: times are within %v", i, dev.ClockError)
 		}
 	}
 	if real {
@@ -193,10 +193,10 @@ func traceCUDA(t *testing.T, d []*Device) {
 	test.Check(t, tracer.Close())
 }
 
-// checkPlausible fails the test unless operations take as long as they can.
+// checkPlausible fails the test if operations are impossibly fast or slow.
 func checkPlausible(t *testing.T, trace *Trace, wall time.Duration) {
 	t.Helper()
-	const fastest = 10e12 // bytes a second
+	const fastest = 10e12 // bytes per second
 	for _, d := range trace.Devices {
 		for _, s := range d.Streams {
 			sum := time.Duration(0)
@@ -207,33 +207,33 @@ func checkPlausible(t *testing.T, trace *Trace, wall time.Duration) {
 					t.Errorf("%v: %s of %d bytes took %v", d.Device, o.Name, o.Bytes, took)
 				}
 			}
-			if sum > wall+2*d.Within {
+			if sum > wall+2*d.ClockError {
 				t.Errorf("%v: operations of %v in a window of %v", d.Device, sum, wall)
 			}
 		}
 	}
 }
 
-// checkRing fails the test unless a copy ends after the one that it waited for, by the
-// clocks of two devices and as far as they can be compared.
+// checkRing fails the test unless a copy ends after the one it waited for, within the uncertainty of the clocks of
+// the two devices.
 func checkRing(t *testing.T, trace *Trace) {
 	t.Helper()
 	at := func(i, n int) Operation { return trace.Devices[i].Streams[0].Operations[n] }
 	for n := 1; n < 4; n += 2 {
 		for i := 1; i < len(trace.Devices); i++ {
 			before, after := at(i-1, n), at(i, n)
-			if slack := trace.Devices[i-1].Within + trace.Devices[i].Within; after.End+slack < before.End {
+			if slack := trace.Devices[i-1].ClockError + trace.Devices[i].ClockError; after.End+slack < before.End {
 				t.Errorf("device %d is done at %v, device %d, which it waited for, at %v; give or take %v", i, after.End, i-1, before.End, slack)
 			}
 		}
 	}
 }
 
-// What the driver says to a tracer is an error that names the device, and all is freed.
-func TestTraceOfADriverThatFails(t *testing.T) {
+// Driver errors in a tracer name the device, and everything is freed.
+func TestTraceWithAFailingDriver(t *testing.T) {
 	for _, tc := range []struct{ name, call string }{
 		{"no event", "cuEventCreate"}, {"no stream", "cuStreamCreateWithPriority"},
-		{"a clock that fails", "cuEventRecord"},
+		{"clock failure", "cuEventRecord"},
 		{"no times", "cuEventElapsedTime"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/halox/halox/internal/guard"
 )
 
-// Backend names a kind of device.
+// Backend is the name of a backend.
 type Backend string
 
 // The backends.
@@ -26,20 +26,20 @@ const (
 	Host Backend = "host"
 )
 
-// Info describes a device that may be opened.
+// Info describes a device that can be opened.
 type Info struct {
-	Backend Backend // its name, to be printed and recorded
+	Backend Backend // name of the backend, for output and records
 	Traits
 	ID       int    // ordinal on its platform
-	Name     string // as the vendor says it
+	Name     string // as reported by the vendor
 	Memory   int64  // bytes; 0 if unknown
-	PCIBusID string // "0000:3b:00.0"; empty for host devices
-	Arch     string // "sm_90"; empty for host devices
-	Cores    int    // multiprocessors of a GPU, cores of a host device
-	Shared   int64  // bytes of shared memory that a thread block may have; 0 for host devices
+	PCIBusID string // "0000:3b:00.0"; empty for CPU devices
+	Arch     string // "sm_90"; empty for CPU devices
+	Cores    int    // multiprocessors of a GPU, CPU cores of a CPU device
+	Shared   int64  // bytes of shared memory available to a thread block; 0 for CPU devices
 }
 
-// Priority orders the streams of one device among each other.
+// Priority orders the streams of one device.
 type Priority int
 
 // The priorities. Work on an Urgent stream starts before work on a Normal one.
@@ -48,8 +48,8 @@ const (
 	Urgent
 )
 
-// Device is an open device. Its methods may be called from any goroutine. Close returns an error during a run on the
-// device, see Hold.
+// Device is an open device. Its methods may be called from any goroutine. Close returns an error while the device
+// is held, see Hold.
 type Device struct {
 	Info
 	driver driver
@@ -57,10 +57,10 @@ type Device struct {
 	grace  time.Duration // how long Close waits for the streams
 	guard  guard.Guard   // see Hold
 	mu     sync.Mutex
-	open   map[io.Closer]struct{} // what Close has to close
-	peers  map[*Device]bool       // those that d may reach
-	held   Held                   // what is allocated
-	most   Held                   // the most of each since Peak was called
+	open   map[io.Closer]struct{} // objects that Close has to close
+	peers  map[*Device]bool       // peers that d can access
+	held   Held                   // allocated
+	most   Held                   // maximum since the last call of Peak
 	tape   atomic.Pointer[tape]   // nil unless the device is traced
 }
 
@@ -70,21 +70,20 @@ func newDevice(info Info, d driver) *Device {
 		peers: map[*Device]bool{}}
 }
 
-// String names the device: "cuda 0", "host 3".
+// String returns the backend and the id: "cuda 0", "host 3".
 func (d *Device) String() string { return fmt.Sprintf("%s %d", d.Backend, d.ID) }
 
-// Err returns the error that the device died of, or nil while it lives.
+// Err returns the error that made the device unusable, or nil.
 func (d *Device) Err() error { return d.alive() }
 
-// Alloc returns bytes of device memory, at least RowAlignment aligned. Its
-// content is undefined. The error is ErrOutOfMemory where that is why.
+// Alloc allocates device memory of the given size in bytes, aligned to at least RowAlignment. Its content is
+// undefined. The error is ErrOutOfMemory if there is too little memory.
 func (d *Device) Alloc(bytes int64) (*Memory, error) {
 	return d.allocate("allocate device memory", bytes, driver.alloc)
 }
 
-// AllocPinned returns bytes of page-locked host memory, which every device of
-// the platform can copy from and to. Its content is undefined. The error is ErrOutOfMemory
-// where that is why.
+// AllocPinned allocates page-locked host memory of the given size in bytes, which all devices of the platform can
+// copy from and to. Its content is undefined. The error is ErrOutOfMemory if there is too little memory.
 func (d *Device) AllocPinned(bytes int64) (*Memory, error) {
 	return d.allocate("allocate pinned host memory", bytes, driver.pinned)
 }
@@ -94,7 +93,7 @@ func (d *Device) allocate(what string, bytes int64, alloc func(driver, int64) (*
 		return nil, err
 	}
 	if bytes < 1 {
-		return nil, d.fail(fmt.Errorf("the size must be positive"), "%s: %d bytes", what, bytes)
+		return nil, d.fail(fmt.Errorf("size must be at least 1"), "%s: %d bytes", what, bytes)
 	}
 	m, err := alloc(d.driver, bytes)
 	if err != nil {
@@ -105,32 +104,32 @@ func (d *Device) allocate(what string, bytes int64, alloc func(driver, int64) (*
 	return kept(d, m, m.free)
 }
 
-// MemoryInfo returns the free and the total device memory in bytes. Of host devices that is what they and
-// pinned memory may take of the host together, zeros where that is not known: see HostMemoryInfo.
+// MemoryInfo returns the free and the total device memory in bytes. For CPU devices these are the host memory
+// that devices and pinned memory share, or zeros if unknown: see HostMemoryInfo.
 func (d *Device) MemoryInfo() (free, total int64, err error) {
 	if err := d.usable(); err != nil {
 		return 0, 0, err
 	}
 	free, total, err = d.driver.usage()
-	return free, total, d.fail(err, "ask for the free memory")
+	return free, total, d.fail(err, "query free memory")
 }
 
-// NewStream makes a stream.
+// NewStream creates a stream.
 func (d *Device) NewStream(p Priority) (*Stream, error) {
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	q, err := d.driver.queue(p)
 	if err != nil {
-		return nil, d.fail(err, "make a stream")
+		return nil, d.fail(err, "create a stream")
 	}
 	return kept(d, &Stream{device: d, queue: q, track: d.newTrack()}, q.close)
 }
 
-// NewEvent makes an event. An event that was never recorded counts as done.
+// NewEvent creates an event. An event that was never recorded counts as done.
 func (d *Device) NewEvent() (*Event, error) { return d.newEvent(false) }
 
-// NewTimedEvent makes an event that knows when it was done, for Event.Since.
+// NewTimedEvent creates an event with a time, for Event.Since.
 func (d *Device) NewTimedEvent() (*Event, error) { return d.newEvent(true) }
 
 func (d *Device) newEvent(timed bool) (*Event, error) {
@@ -139,13 +138,13 @@ func (d *Device) newEvent(timed bool) (*Event, error) {
 	}
 	m, err := d.driver.marker(timed)
 	if err != nil {
-		return nil, d.fail(err, "make an event")
+		return nil, d.fail(err, "create an event")
 	}
 	return kept(d, &Event{device: d, marker: m}, m.close)
 }
 
-// CanAccess reports whether the two devices can copy to each other directly.
-// A yes is the driver's word, not a proof: see p2p.Probe.
+// CanAccess reports whether the driver allows the two devices to copy to each other directly. That does not
+// guarantee correct copies: see p2p.Probe.
 func (d *Device) CanAccess(peer *Device) (bool, error) {
 	if peer == nil {
 		return false, errNoDevice
@@ -160,10 +159,10 @@ func (d *Device) CanAccess(peer *Device) (bool, error) {
 		return false, err
 	}
 	ok, err := d.driver.canAccess(peer)
-	return ok, d.fail(err, "ask for access to %v", peer)
+	return ok, d.fail(err, "query access to %v", peer)
 }
 
-// EnablePeer lets d reach the memory of peer. Calling it again does nothing.
+// EnablePeer gives d access to the memory of peer. Calling it again has no effect.
 func (d *Device) EnablePeer(peer *Device) error {
 	if peer == nil {
 		return errNoDevice
@@ -175,7 +174,7 @@ func (d *Device) EnablePeer(peer *Device) error {
 		return err
 	}
 	if d.Backend != peer.Backend {
-		return d.fail(errors.New("they are of different backends"), "enable access to %v", peer)
+		return d.fail(errors.New("devices must be of the same backend"), "enable access to %v", peer)
 	}
 	if err := d.driver.enablePeer(peer); err != nil {
 		return d.fail(err, "enable access to %v", peer)
@@ -186,9 +185,8 @@ func (d *Device) EnablePeer(peer *Device) error {
 	return nil
 }
 
-// Reaches reports whether kernels of d may store into the memory: its own, pinned
-// memory, or that of a peer to which EnablePeer gave access. Devices that share the memory
-// of the host reach each other always.
+// Reaches reports whether kernels of d may store into the memory: its own memory, pinned memory, or that of a peer
+// to which EnablePeer gave access. Devices that share host memory always reach each other.
 func (d *Device) Reaches(m *Memory) bool {
 	if m == nil {
 		return false
@@ -198,15 +196,13 @@ func (d *Device) Reaches(m *Memory) bool {
 	return m.within(d) || !m.pinned && (d.peers[m.device] || d.HostMemory && m.device.Backend == d.Backend)
 }
 
-// Close frees all that was made on the device and then the device. Work that
-// is still queued is waited for, not longer than 10 s. Of a dead device nothing
-// can be freed; its death is an error here only if it was not one before.
-// Close does nothing for a closed device. For a device that is held, see Hold, it returns an error and the device stays
-// open.
+// Close frees everything created on the device, and then the device. It waits at most 10 s for queued work.
+// Nothing can be freed on a dead device; its failure is returned only if it was not returned before. Closing twice
+// is allowed. If the device is held, see Hold, Close returns an error and the device stays open.
 func (d *Device) Close() error { return CloseAll([]*Device{d}) }
 
-// CloseAll closes all devices, side by side, but the streams of all before the memory of any:
-// copies cross. A device that is nil is left out. If one is held, all stay open.
+// CloseAll closes all devices concurrently. It closes the streams of all devices before the memory of any, since
+// copies use memory of two devices. Nil devices are skipped. If one device is held, all stay open.
 func CloseAll(devices []*Device) error {
 	if err := Idle(devices); err != nil {
 		return err
@@ -220,14 +216,14 @@ func CloseAll(devices []*Device) error {
 		switch err := d.guard.Close(); {
 		case err == nil:
 			closing = append(closing, d)
-		case errors.Is(err, guard.ErrBusy): // it was held since
+		case errors.Is(err, guard.ErrBusy): // held in the meantime
 			held = errors.Join(held, d.fail(err, whileHeld))
 		}
 	}
 	return errors.Join(held, eachDevice(closing, (*Device).closeStreams), eachDevice(closing, (*Device).free))
 }
 
-// eachDevice calls do for all devices, side by side.
+// eachDevice calls do for all devices, concurrently.
 func eachDevice(devices []*Device, do func(d *Device) error) error {
 	errs := make([]error, len(devices))
 	var group sync.WaitGroup
@@ -238,20 +234,20 @@ func eachDevice(devices []*Device, do func(d *Device) error) error {
 	return errors.Join(errs...)
 }
 
-// free frees what was made on the device, whose streams are closed, and then the device.
+// free frees everything created on the device, whose streams are closed, and then the device.
 func (d *Device) free() error {
 	errs := []error{closeOf[io.Closer](d.all())}
 	if errors.Is(d.Err(), errHangs) {
-		return errors.Join(errs...) // the driver would wait for it without a limit
+		return errors.Join(errs...) // the driver would wait without a limit
 	}
 	if err := d.driver.close(); d.Err() == nil {
-		errs = append(errs, d.fail(err, "close it"))
+		errs = append(errs, d.fail(err, "close"))
 	}
 	return errors.Join(errs...)
 }
 
-// Hold keeps devices open until Release: Close and CloseAll return an error until then. Devices that are nil are left
-// out. It is an error, and none is held, if one of them is closed.
+// Hold prevents devices from being closed until Release: Close and CloseAll return an error. Nil devices are
+// skipped. If a device is closed, Hold returns an error and holds none.
 func Hold(devices []*Device) error {
 	for i, d := range devices {
 		if d == nil {
@@ -265,7 +261,7 @@ func Hold(devices []*Device) error {
 	return nil
 }
 
-// Release ends what Hold began.
+// Release ends a Hold.
 func Release(devices []*Device) {
 	for _, d := range devices {
 		if d != nil {
@@ -274,7 +270,7 @@ func Release(devices []*Device) {
 	}
 }
 
-// Idle returns an error if a device is held, see Hold: it cannot be closed now.
+// Idle returns an error if a device is held, see Hold, and cannot be closed.
 func Idle(devices []*Device) error {
 	for _, d := range devices {
 		if d != nil && d.guard.Busy() {
@@ -284,15 +280,15 @@ func Idle(devices []*Device) error {
 	return nil
 }
 
-const whileHeld = "close it during a run, or while something is made or copied on it"
+const whileHeld = "close during a run, or while something is created or copied on it"
 
-// closeStreams closes all streams of the device, and then the graphs.
+// closeStreams closes all streams of the device, and then its graphs.
 func (d *Device) closeStreams() error {
 	made := d.all()
 	return errors.Join(closeOf[*Stream](made), closeOf[*Graph](made))
 }
 
-// closeOf closes those of a type.
+// closeOf closes the objects of type T.
 func closeOf[T io.Closer](all []io.Closer) (err error) {
 	for _, c := range all {
 		if c, ok := c.(T); ok {
@@ -302,14 +298,14 @@ func closeOf[T io.Closer](all []io.Closer) (err error) {
 	return err
 }
 
-// all returns what was made on the device and is open.
+// all returns the open objects of the device.
 func (d *Device) all() []io.Closer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Collect(maps.Keys(d.open))
 }
 
-// keep remembers c for Close.
+// keep registers c for Close.
 func (d *Device) keep(c io.Closer) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -320,7 +316,7 @@ func (d *Device) keep(c io.Closer) error {
 	return nil
 }
 
-// kept keeps what was made on the device, or frees it where the device was closed meanwhile.
+// kept registers an object of the device, or frees it if the device was closed in the meantime.
 func kept[T io.Closer](d *Device, made T, free func() error) (T, error) {
 	if err := d.keep(made); err != nil {
 		var none T
@@ -329,7 +325,7 @@ func kept[T io.Closer](d *Device, made T, free func() error) (T, error) {
 	return made, nil
 }
 
-// drop forgets c and reports whether it was open.
+// drop unregisters c and reports whether it was open.
 func (d *Device) drop(c io.Closer) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -338,8 +334,8 @@ func (d *Device) drop(c io.Closer) bool {
 	return ok
 }
 
-// discard closes c by free. It does nothing if c is closed, or if the device is
-// dead: then nothing can be freed.
+// discard closes c by calling free. It does nothing if c is closed, or if the device is dead and nothing can be
+// freed.
 func (d *Device) discard(c io.Closer, free func() error, doing string, args ...any) error {
 	if !d.drop(c) || d.alive() != nil {
 		return nil
@@ -347,7 +343,7 @@ func (d *Device) discard(c io.Closer, free func() error, doing string, args ...a
 	return d.fail(free(), doing, args...)
 }
 
-// usable returns an error if there is no device, or it is closed or dead.
+// usable returns an error if the device is nil, closed or dead.
 func (d *Device) usable() error {
 	if d == nil {
 		return errNoDevice
@@ -358,8 +354,7 @@ func (d *Device) usable() error {
 	return d.alive()
 }
 
-// alive returns the error that the device died of, and nil, not a nil *Error,
-// while it lives.
+// alive returns the error that made the device unusable, or a nil error (not a nil *Error).
 func (d *Device) alive() error {
 	if e := d.dead.Load(); e != nil {
 		return e
@@ -367,20 +362,20 @@ func (d *Device) alive() error {
 	return nil
 }
 
-// Held is memory that was allocated on a device, in bytes.
+// Held is memory allocated on a device, in bytes.
 type Held struct {
-	Memory int64 // of the device
-	Pinned int64 // of the host
+	Memory int64 // device memory
+	Pinned int64 // pinned host memory
 }
 
-// Held returns what is allocated on the device.
+// Held returns the memory that is allocated on the device.
 func (d *Device) Held() Held {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.held
 }
 
-// Peak returns the most of each that was allocated since the call before.
+// Peak returns the maximum of each field of Held since the last call of Peak.
 func (d *Device) Peak() (most Held) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -388,7 +383,7 @@ func (d *Device) Peak() (most Held) {
 	return most
 }
 
-// count counts a block that was allocated, or with a sign of -1 freed.
+// count counts an allocated block, or a freed one if sign is -1.
 func (d *Device) count(m *Memory, sign int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -400,19 +395,19 @@ func (d *Device) count(m *Memory, sign int64) {
 	d.most = Held{max(d.most.Memory, d.held.Memory), max(d.most.Pinned, d.held.Pinned)}
 }
 
-// Demand is memory that somebody wants of a device.
+// Demand is an amount of memory needed on a device.
 type Demand struct {
-	Device *Device
+	Device *Device // device that needs the memory
 	Held
 }
 
-// Fit returns an error, which is ErrOutOfMemory, with the numbers for every device that has too little free
-// memory for all that is wanted of it, and one for the host, whose memory CPU devices and pinned memory
-// share. What is wanted of devices of a DryRun always fits. Others may allocate before the caller does.
+// Fit returns an error, which is ErrOutOfMemory, if the demands exceed the free memory. It lists every device with
+// too little memory, and the host, whose memory CPU devices and pinned memory share. Demands on devices of a
+// DryRun always fit. Other programs may allocate memory before the caller does.
 func Fit(all []Demand) error {
-	wanted := map[*Device]int64{} // of memory of its own
+	wanted := map[*Device]int64{} // device memory
 	var order []*Device
-	var host *Device // any that wants memory of the host
+	var host *Device // any device that needs host memory
 	var ofHost int64
 	for _, n := range all {
 		d := n.Device
@@ -420,7 +415,7 @@ func Fit(all []Demand) error {
 			continue
 		}
 		if n.Memory < 0 || n.Pinned < 0 {
-			return d.fail(fmt.Errorf("%w: more than 2^63 bytes are needed", ErrOutOfMemory), "make room")
+			return d.fail(fmt.Errorf("%w: need more than 2^63 bytes", ErrOutOfMemory), "check memory")
 		}
 		if d.HostMemory {
 			n.Memory, n.Pinned = 0, plus(n.Memory, n.Pinned)
@@ -437,7 +432,7 @@ func Fit(all []Demand) error {
 	for _, d := range order {
 		if wanted[d] > 0 {
 			free, total, err := d.MemoryInfo()
-			errs = append(errs, cmp.Or(err, d.fail(tooFew("", wanted[d], free, total, "free"), "make room")))
+			errs = append(errs, cmp.Or(err, d.fail(tooFew("", wanted[d], free, total, "free"), "check memory")))
 		}
 	}
 	if host != nil {
@@ -452,16 +447,16 @@ func Fit(all []Demand) error {
 	return errors.Join(errs...)
 }
 
-// tooFew returns an error if fewer bytes are free than needed, and it is known how many there are.
+// tooFew returns an error if free is less than needed and total is known.
 func tooFew(where string, needed, free, total int64, are string) error {
 	if total == 0 || needed <= free {
 		return nil
 	}
 	needs, has := sizes(needed, free)
-	return fmt.Errorf("%w%s: %s are needed, and %s of %s are %s", ErrOutOfMemory, where, needs, has, Size(total), are)
+	return fmt.Errorf("%w%s: need %s, but only %s of %s are %s", ErrOutOfMemory, where, needs, has, Size(total), are)
 }
 
-// plus returns the sum of two sizes, or the greatest number there is.
+// plus returns the sum of two sizes, saturating at math.MaxInt64.
 func plus(a, b int64) int64 {
 	if sum := a + b; sum >= a {
 		return sum
@@ -469,23 +464,23 @@ func plus(a, b int64) int64 {
 	return math.MaxInt64
 }
 
-// HostInfo is the host's memory as its devices and their pinned memory share it, in bytes; zeros where it is
-// not known.
+// HostInfo is the host memory shared by its devices and pinned memory, in bytes; zeros if unknown.
 type HostInfo struct {
-	Free, Total int64
-	Source      string // what Free is: what the system calls available, or what a limit leaves
+	Free   int64  // bytes that can be allocated
+	Total  int64  // bytes of the host, or of its limit
+	Source string // what limits Free: the memory that the system reports as available, or a limit of the process
 }
 
-// HostMemoryInfo returns what of the host's memory may be allocated.
+// HostMemoryInfo returns the host memory that can be allocated.
 func (d *Device) HostMemoryInfo() (HostInfo, error) {
 	if err := d.usable(); err != nil {
 		return HostInfo{}, err
 	}
 	m, err := d.driver.host().free()
-	return HostInfo{m.Free, m.Total, m.Source}, d.fail(err, "ask for the memory of the host")
+	return HostInfo{m.Free, m.Total, m.Source}, d.fail(err, "query host memory")
 }
 
-// Size writes a number of bytes as "3 MiB".
+// Size formats a number of bytes, such as "3 MiB".
 func Size(bytes int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	n, i := float64(bytes), 0
@@ -496,7 +491,7 @@ func Size(bytes int64) string {
 	return text + " " + units[i]
 }
 
-// sizes writes what is needed and what there is less of, so that they differ.
+// sizes formats both numbers precisely enough that they differ.
 func sizes(needed, free int64) (string, string) {
 	if n, f := Size(needed), Size(free); n != f {
 		return n, f
@@ -504,18 +499,17 @@ func sizes(needed, free int64) (string, string) {
 	return fmt.Sprintf("%d B", needed), fmt.Sprintf("%d B", free)
 }
 
-// ErrNoDriver says that this machine has no CUDA driver, or no GPU.
+// ErrNoDriver means that this machine has no CUDA driver, or no GPU.
 var ErrNoDriver = cuda.ErrNoDriver
 
-// ErrNoLibrary is the ErrNoDriver of a driver library that cannot be opened, unlike one that
-// shows no GPU.
+// ErrNoLibrary is the ErrNoDriver of a driver library that cannot be opened, rather than one that finds no GPU.
 var ErrNoLibrary = cuda.ErrNoLibrary
 
-// ErrUnsuited says that a box lies as it should, but no device copies one that
-// lies so in a single copy: the caller has to go another way. See CopyBox.
-var ErrUnsuited = errors.New("no single copy does it")
+// ErrUnsuited means that a valid box has a layout that no device can copy in a single operation, see CopyBox. The
+// caller must use another method.
+var ErrUnsuited = errors.New("not possible as a single copy")
 
-// ErrOutOfMemory says that a device, or the host, has less memory free than is needed.
+// ErrOutOfMemory means that a device, or the host, has less free memory than needed.
 var ErrOutOfMemory = errors.New("out of memory")
 
 var (
@@ -525,26 +519,25 @@ var (
 	errNoGroup  = errors.New("streams: the worker group is nil")
 
 	errClosed = guard.ErrClosed
-	errHangs  = errors.New("it hangs") // a stream that was to be closed and did not end
+	errHangs  = errors.New("hangs") // a stream that did not finish before it was closed
 )
 
 // Error is a failed call on a device.
 type Error struct {
-	Device string // as Device.String gives it
-	Doing  string // what was being done
+	Device string // as returned by Device.String
+	Doing  string // operation
 	Fatal  bool   // the device is dead
-	Err    error  // what the driver said; of type *cuda.Error behind CUDA
+	Err    error  // error of the driver; of type *cuda.Error for CUDA
 }
 
-// Error names the device, what was being done and what the driver said.
+// Error returns the device, the operation and the error of the driver.
 func (e *Error) Error() string { return fmt.Sprintf("device %s: %s: %v", e.Device, e.Doing, e.Err) }
 
-// Unwrap returns what the driver said.
+// Unwrap returns the error of the driver.
 func (e *Error) Unwrap() error { return e.Err }
 
-// fail returns nil for a nil err, and else says on which device and at what it
-// failed. An error that a device does not recover from kills the device; what
-// fails on a dead device fails of what the device died of.
+// fail returns nil for a nil err, and otherwise adds the device and the operation. A fatal error makes the device
+// unusable; errors on a dead device are replaced by its first fatal error.
 func (d *Device) fail(err error, doing string, args ...any) error {
 	if err == nil {
 		return nil

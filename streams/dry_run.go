@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// DryRun returns a device for each one of some of a platform that stands for it and only counts: what is allocated on
-// it takes address space and no memory, Held says how much it is, and what is queued is done at once without being
-// done. Kernels are made ready as for the device itself, by which modules are loaded, so that what cannot be launched
-// there is refused here. Bytes of its memory are zeros at first. It reaches the peers that the device reaches, among
-// those given. One for a device of another dry run stands for the same. CloseAll closes the devices.
+// DryRun returns, for each given device, a device that replaces it and only counts. Its memory takes address space
+// but no physical memory, Held returns how much is allocated, and queued work completes at once without effect.
+// Kernels are prepared on the real device, which loads modules and rejects invalid launches. Bytes of its memory
+// are initially zero. Peer access is that of the real devices, among those given. A device of another dry run may
+// be given too. CloseAll closes the devices.
 //
-// A program that makes all ready on such devices, and runs, has told what it will hold on the real ones.
+// A program that allocates and runs on such devices determines the memory it needs on the real ones.
 func DryRun(devices []*Device) []*Device {
 	made := map[*Device]*Device{}
 	var all []*Device
@@ -38,10 +38,10 @@ func DryRun(devices []*Device) []*Device {
 	return all
 }
 
-// IsDry reports whether the device is one of a DryRun.
+// IsDry reports whether the device was returned by DryRun.
 func (d *Device) IsDry() bool { return d.Real() != d }
 
-// Real returns the device that one of a DryRun stands for, and any other itself.
+// Real returns the device that a device of a DryRun replaces, and any other device itself.
 func (d *Device) Real() *Device {
 	if dry, ok := d.driver.(*dryDriver); ok {
 		return dry.real
@@ -49,30 +49,33 @@ func (d *Device) Real() *Device {
 	return d
 }
 
-// DryFunction returns a function that only devices of a DryRun take, for kernels that are not compiled yet. What
-// the compiled kernel decides is not checked.
+// DryFunction returns a function that only devices of a DryRun accept, for kernels that are not compiled yet.
+// Properties that depend on the compiled kernel are not checked.
 func DryFunction() Function { return dryFunction{} }
 
 type dryFunction struct{}
 
-// Usage returns an error: it is not known.
+// ErrNotCompiled is the error of properties of a DryFunction.
+var ErrNotCompiled = errors.New("streams: the kernel is not compiled")
+
+// Usage returns an error: the usage is unknown.
 func (dryFunction) Usage() (Usage, error) {
-	return Usage{}, errors.New("streams: a kernel that is not compiled")
+	return Usage{}, ErrNotCompiled
 }
 
-// AtOnce returns an error: it is not known.
+// AtOnce returns an error: the number is unknown.
 func (dryFunction) AtOnce(int, int) (int, error) {
-	return 0, errors.New("streams: a kernel that is not compiled")
+	return 0, ErrNotCompiled
 }
 
-// dryAddress is where memory begins that is not there.
+// dryAddress is the first address of simulated memory.
 const dryAddress = 1 << 40
 
-// dryDriver does what the driver of a real device does, except for memory and for what is queued.
+// dryDriver forwards to the driver of a real device, except for memory and queued work.
 type dryDriver struct {
 	driver
 	real *Device
-	next *atomic.Uint64 // address, of the next block of any device
+	next *atomic.Uint64 // address of the next block of any device
 }
 
 func (d *dryDriver) alloc(bytes int64) (*Memory, error) {
@@ -84,7 +87,7 @@ func (d *dryDriver) alloc(bytes int64) (*Memory, error) {
 
 func (d *dryDriver) pinned(bytes int64) (*Memory, error) { return d.block(bytes, true) }
 
-// block returns memory that the CPU sees.
+// block returns memory that the CPU can access.
 func (d *dryDriver) block(bytes int64, pinned bool) (m *Memory, err error) {
 	m = &Memory{pinned: pinned}
 	if m.bytes, err = reserve(bytes); err != nil {
@@ -96,7 +99,7 @@ func (d *dryDriver) block(bytes int64, pinned bool) (m *Memory, err error) {
 	return m, nil
 }
 
-// address returns where a block of so many bytes lies for kernels.
+// address returns the device address of a block of the given size.
 func (d *dryDriver) address(bytes int64) uint64 {
 	const alignment = 512
 	size := (uint64(bytes) + alignment - 1) / alignment * alignment
@@ -124,13 +127,13 @@ func (d *dryDriver) capture([]queue) (capture, error)     { return dryCapture{},
 func (d *dryDriver) fatal(error) bool                     { return false }
 func (d *dryDriver) close() error                         { return nil }
 
-// dryKernel is a launch of a function that is not there.
+// dryKernel is a launch of a function that is not compiled.
 type dryKernel struct{ bytes []byte }
 
 func (d *dryKernel) argument() []byte { return d.bytes }
 func (d *dryKernel) close() error     { return nil }
 
-// dryQueue has done all that is queued.
+// dryQueue completes all work at once.
 type dryQueue struct{}
 
 func (dryQueue) copy(_, _ Span) error  { return nil }
@@ -148,7 +151,7 @@ func (dryMarker) done() (bool, error)                 { return true, nil }
 func (dryMarker) since(marker) (time.Duration, error) { return 0, nil }
 func (dryMarker) close() error                        { return nil }
 
-// dryCapture makes a graph of nothing.
+// dryCapture returns an empty graph.
 type dryCapture struct{}
 
 func (dryCapture) stand(int) queue               { return dryQueue{} }

@@ -7,7 +7,7 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-// A dry run takes launches, copies, events and graphs, counts memory, and does nothing.
+// A dry run accepts launches, copies, events and graphs, and counts memory, but does nothing.
 func TestDryRun(t *testing.T) {
 	real := hostDevices(t, 2)
 	dry := DryRun([]*Device{real[0], real[1], real[0]})
@@ -33,10 +33,10 @@ func TestDryRun(t *testing.T) {
 		t.Errorf("ran %t, copied %d, holds %+v", ran, m.Bytes()[0], now)
 	}
 	if now, most := real[0].Held(), real[0].Peak(); now != (Held{}) || most != (Held{}) || real[0].driver.host().used != 0 {
-		t.Errorf("the device itself holds %+v, held %+v", now, most)
+		t.Errorf("real device: got %+v, peak %+v", now, most)
 	}
 	if _, err := real[0].NewKernel(KernelSpec{Name: "k", Uses: []Span{m.All()}, Run: func() {}}); err == nil {
-		t.Error("a kernel of a real device may touch memory that is not there")
+		t.Error("a kernel of a real device on memory of a dry run: got no error")
 	}
 	test.Check(t, CloseAll(dry))
 	now, most := dry[0].Held(), dry[0].Peak()
@@ -45,12 +45,12 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// A kernel that nobody has compiled is launched by devices of a dry run alone.
+// Only devices of a dry run launch a kernel that is not compiled.
 func TestDryFunction(t *testing.T) {
 	real := hostDevices(t, 1)
 	spec := KernelSpec{Name: "k", Function: DryFunction(), Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Argument: []byte{1, 2}}
 	if _, err := real[0].NewKernel(spec); err == nil {
-		t.Error("a real device took it")
+		t.Error("a real device: got no error")
 	}
 	dry := DryRun(real)
 	k := test.Must(dry[0].NewKernel(spec))(t)
@@ -61,21 +61,21 @@ func TestDryFunction(t *testing.T) {
 	}
 	test.Check(t, s.Launch(k), s.Sync(time.Minute), k.Close(), CloseAll(dry))
 	if _, err := spec.Function.Usage(); err == nil {
-		t.Error("its registers are known")
+		t.Error("Usage: got no error")
 	}
 }
 
-// Peers are reached as by the devices.
+// Peer access is that of the real devices.
 func TestDryRunReachesPeers(t *testing.T) {
 	real := hostDevices(t, 3)
 	for _, d := range real {
-		d.HostMemory = false // as of GPUs
+		d.HostMemory = false // like GPUs
 	}
 	test.Check(t, real[0].EnablePeer(real[1]))
 	dry := DryRun(real)
 	m := []*Memory{test.Must(dry[1].Alloc(8))(t), test.Must(dry[2].Alloc(8))(t)}
 	if !dry[0].Reaches(m[0]) || dry[0].Reaches(m[1]) || dry[1].Reaches(m[1]) {
-		t.Error("it reaches others")
+		t.Error("peers must not be reached before EnablePeer")
 	}
 	if ok, err := dry[0].CanAccess(dry[2]); !ok || err != nil || m[0].Address() == m[1].Address() || m[0].Address()%256 != 0 {
 		t.Errorf("access %t, %v; addresses %#x and %#x", ok, err, m[0].Address(), m[1].Address())

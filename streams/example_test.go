@@ -9,7 +9,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// open returns n host devices. streams.CUDAPlatform("") has the GPUs.
+// open returns n CPU devices. streams.CUDAPlatform("") returns the GPUs.
 func open(n int) []*streams.Device {
 	devices, err := streams.HostPlatform(n).Open()
 	if err != nil {
@@ -29,10 +29,10 @@ func ExampleHostPlatform() {
 	fmt.Println(err)
 	// Output:
 	// [host 1 host 3]
-	// streams: there is no device 4; there are 4, counted from 0
+	// streams: device id: must be at least 0 and less than 4, got 4
 }
 
-// A program may take GPUs where there are some.
+// A program may use GPUs if there are any.
 func ExampleCUDAPlatform() {
 	platform, err := streams.CUDAPlatform("/nowhere/libcuda.so")
 	if errors.Is(err, streams.ErrNoDriver) {
@@ -42,7 +42,7 @@ func ExampleCUDAPlatform() {
 	// Output: 2 host
 }
 
-// Work on a stream runs in order; the host waits only where it says so.
+// Work on a stream runs in order. The host waits only in Sync.
 func ExampleStream() {
 	devices := open(1)
 	defer streams.CloseAll(devices)
@@ -69,8 +69,7 @@ func ExampleStream() {
 	// Output: [4 8 12 16] <nil>
 }
 
-// The two rightmost columns of a grid of 3 rows of 5 points become a block of
-// their own.
+// The two rightmost columns of a grid of 3 rows of 5 points become a contiguous block.
 func ExampleStream_CopyBox() {
 	devices := open(1)
 	defer streams.CloseAll(devices)
@@ -90,7 +89,7 @@ func ExampleStream_CopyBox() {
 		2*8, 3, 1), s.Sync(time.Minute))
 	fmt.Println(streams.View[float64](columns.Bytes()), err)
 
-	// Planes that are no whole number of rows apart need another way.
+	// If the distance of planes is not a multiple of the pitch, the caller must copy differently.
 	err = s.CopyBox(
 		streams.Pitched{Span: columns.All(), Pitch: 8, Plane: 2 * 8},
 		streams.Pitched{Span: grid.All(), Pitch: 2 * 8, Plane: 5 * 8},
@@ -101,7 +100,7 @@ func ExampleStream_CopyBox() {
 	// true
 }
 
-// Streams, of two devices here, are ordered by events alone.
+// Only events order streams, here of two devices.
 func ExampleStream_Wait() {
 	devices := open(2)
 	defer streams.CloseAll(devices)
@@ -130,7 +129,7 @@ func ExampleStream_Wait() {
 	// consume
 }
 
-// A kernel touches memory of its own device and pinned memory, no other.
+// A kernel may only access memory of its own device and pinned memory.
 func ExampleDevice_NewKernel() {
 	devices := open(2)
 	defer streams.CloseAll(devices)
@@ -140,10 +139,10 @@ func ExampleDevice_NewKernel() {
 	}
 	_, err = devices[0].NewKernel(streams.KernelSpec{Name: "reach", Uses: []streams.Span{far.All()}, Run: func() {}})
 	fmt.Println(err)
-	// Output: device host 0: prepare reach: it may not touch host 1 [0, 64) of 64 bytes
+	// Output: device host 0: prepare reach: must use its own or pinned memory, got host 1 [0, 64) of 64 bytes
 }
 
-// The workers of a group wait for each other, and none for ever.
+// The workers of a group wait for each other, with a limit.
 func ExampleWorkerGroup() {
 	workers := streams.NewWorkerGroup(2, time.Minute)
 	baked := streams.Counter{Name: "the baker"}
@@ -166,7 +165,7 @@ func ExampleWorkerGroup() {
 	// <nil>
 }
 
-// A tracer shows what a stream does in steps 2 and 3 of five.
+// A tracer records the operations of a stream in steps 2 and 3 of five.
 func ExampleTracer() {
 	devices := open(1)
 	defer streams.CloseAll(devices)

@@ -5,8 +5,8 @@ import "time"
 // SetGrace sets how long Close of a device waits for its streams.
 func (d *Device) SetGrace(limit time.Duration) { d.grace = limit }
 
-// Register adds a backend that halox does not know: host devices by another name and with other
-// traits, but for the form of their kernels. It returns what takes it away again.
+// Register adds a test-only backend: CPU devices with another name and other traits, except for the form of their
+// kernels. It returns a function that removes the backend.
 func Register(name Backend, traits Traits) (restore func()) {
 	before := kinds
 	kinds = append(Kinds(), Kind{Backend: name, Traits: traits, open: func(_ string, devices int) (*Platform, error) {

@@ -7,31 +7,29 @@ import (
 	"sync/atomic"
 )
 
-// Graph is work that was captured from some streams, to be queued any number of times
-// by one call each.
+// Graph is work captured from several streams, to be queued repeatedly by one call each.
 type Graph struct {
-	streams []*Stream // the origin first
-	fork    *Event    // of the origin, where the others begin
-	joins   []*Event  // of each other stream, where it ends
-	graph   graph     // nil once it is closed
+	streams []*Stream // origin first
+	fork    *Event    // on the origin; the others start after it
+	joins   []*Event  // end of each other stream
+	graph   graph     // nil once closed
 	closed  atomic.Bool
 }
 
-// Capture calls f, which queues work on the streams, and returns that work as a graph
-// instead of doing it. The streams are of any devices of one platform, and nothing else
-// uses them meanwhile. Capture itself lets the others begin after what comes before on
-// the origin, and the origin go on after all of them.
+// Capture calls f, which queues work on the streams, and returns that work as a graph instead of running it. The
+// streams may be of several devices of one platform, and must not be used by other code during the call. Capture
+// itself makes the other streams start after the previous work on the origin, and the origin continue after all of
+// them.
 //
-// Within f a stream waits only for events that were recorded within f; the host waits
-// for none of the streams and events, and nothing is traced. Boxes are not copied from
-// device to device: for those CopyBox returns ErrUnsuited. What f did is done with the
-// memory and the arguments of kernels as they were then. Events that it recorded are of
-// no use to others afterwards, until they are recorded again.
+// Within f a stream may only wait for events recorded within f, the host must not wait for the streams and events,
+// and nothing is traced. Boxes cannot be copied from device to device: for those CopyBox returns ErrUnsuited. The
+// graph uses the memory and the kernel arguments as of the capture. Events recorded in f cannot be used by other
+// code until they are recorded again.
 //
-// After an error the streams are as they were before, unless a device died.
+// If Capture returns an error, the streams are unchanged, unless a device failed.
 func Capture(origin *Stream, others []*Stream, f func() error) (*Graph, error) {
 	if f == nil {
-		return nil, errors.New("streams: capture what no function queues")
+		return nil, errors.New("streams: capture: f must not be nil")
 	}
 	g := &Graph{streams: append([]*Stream{origin}, others...)}
 	if err := g.check(); err != nil {
@@ -50,7 +48,7 @@ func Capture(origin *Stream, others []*Stream, f func() error) (*Graph, error) {
 	return g, nil
 }
 
-// check rejects streams that cannot be captured now.
+// check returns an error if a stream cannot be captured now.
 func (g *Graph) check() error {
 	for i, s := range g.streams {
 		if err := s.usable(); err != nil {
@@ -77,8 +75,7 @@ func (g *Graph) newEvents() (err error) {
 	return nil
 }
 
-// capture captures what f queues. The streams are free again when it returns, and when
-// f panics.
+// capture captures the work that f queues. The streams are released when it returns, and when f panics.
 func (g *Graph) capture(f func() error) (err error) {
 	origin := g.streams[0]
 	var queues []queue
@@ -87,7 +84,7 @@ func (g *Graph) capture(f func() error) (err error) {
 	}
 	c, err := origin.device.driver.capture(queues)
 	if err != nil {
-		return origin.device.fail(err, "begin to capture")
+		return origin.device.fail(err, "begin a capture")
 	}
 	recorded := map[marker]bool{}
 	for i, s := range g.streams {
@@ -103,7 +100,7 @@ func (g *Graph) capture(f func() error) (err error) {
 			return
 		}
 		g.graph, err = c.end()
-		err = origin.device.fail(err, "make a graph")
+		err = origin.device.fail(err, "create a graph")
 	}()
 	if err := g.fill(f); err != nil {
 		return err
@@ -112,7 +109,7 @@ func (g *Graph) capture(f func() error) (err error) {
 	return nil
 }
 
-// fill queues what the graph is made of.
+// fill queues the work of the graph.
 func (g *Graph) fill(f func() error) error {
 	origin, others := g.streams[0], g.streams[1:]
 	if err := origin.Record(g.fork); err != nil {
@@ -137,7 +134,7 @@ func (g *Graph) fill(f func() error) error {
 	return nil
 }
 
-// keep makes each device close the graph before itself.
+// keep registers the graph with each device, so that it is closed before the device.
 func (g *Graph) keep() error {
 	for _, s := range g.streams {
 		if err := s.device.keep(g); err != nil {
@@ -147,10 +144,8 @@ func (g *Graph) keep() error {
 	return nil
 }
 
-// Launch queues all that was captured on the origin stream: it begins after what was
-// queued there before, and what is queued there later begins after all of it. With
-// other work on the other streams it keeps no order. One launch of a graph begins after
-// the launch before has ended. Launch allocates nothing.
+// Launch queues the captured work on the origin stream, in order with other work there. It is not ordered with
+// other work on the other streams. Launches of one graph run one after another. Launch does not allocate.
 //
 // In a trace it is one operation on the origin stream, a sweep called "graph".
 func (g *Graph) Launch() error {
@@ -172,9 +167,9 @@ func (g *Graph) Launch() error {
 	return origin.after(Operation{Name: "graph", Work: Sweep})
 }
 
-var errNoLaunch = errors.New("it is closed, or its origin stream is being captured")
+var errNoLaunch = errors.New("the graph is closed, or its origin stream is being captured")
 
-// Close frees the graph. No launch may be under way. Closing twice is no error.
+// Close frees the graph. No launch may be running. Closing twice is allowed.
 func (g *Graph) Close() error {
 	if !g.closed.CompareAndSwap(false, true) {
 		return nil
@@ -185,7 +180,7 @@ func (g *Graph) Close() error {
 	return g.free()
 }
 
-// free frees what there is. Where one of the devices is dead, nothing can be freed there.
+// free frees all parts, except on dead devices.
 func (g *Graph) free() error {
 	var errs []error
 	if g.graph != nil {
@@ -203,17 +198,17 @@ func (g *Graph) free() error {
 	return errors.Join(errs...)
 }
 
-// capturedQueue stands for the queue of a stream that is being captured. It rejects on
-// every backend what a GPU would reject.
+// capturedQueue replaces the queue of a stream that is being captured. On every backend it rejects what a GPU
+// would reject.
 type capturedQueue struct {
 	queue
-	recorded map[marker]bool // events that were recorded in this capture
+	recorded map[marker]bool // events recorded in this capture
 }
 
 var (
-	errCaptured  = errors.New("it is being captured")
-	errOutside   = errors.New("what is captured waits for events that are recorded in the same capture")
-	errPeerBoxes = fmt.Errorf("%w: a box from device to device is not captured", ErrUnsuited)
+	errCaptured  = errors.New("the stream is being captured")
+	errOutside   = errors.New("captured work may only wait for events recorded in the same capture")
+	errPeerBoxes = fmt.Errorf("%w: a box from device to device cannot be captured", ErrUnsuited)
 )
 
 func (c *capturedQueue) copyBox(b box) error {

@@ -34,7 +34,7 @@ func newWeb(t *testing.T) *web {
 	return &web{r, loomOf(t, backends[len(backends)-1], r.devices)}
 }
 
-// A peer copy is captured as one within a device, and a launch is one call of the driver.
+// A peer copy is captured like one within a device, and a launch is a single driver call.
 func TestCUDAGraph(t *testing.T) {
 	w := newWeb(t)
 	g := test.Must(w.capture(w.weave))(t)
@@ -48,16 +48,16 @@ func TestCUDAGraph(t *testing.T) {
 		before -= w.fake.Calls(call)
 	}
 	if live := w.fake.Live().Graphs; before != 0 || live != 1 || w.fake.Calls("cuMemcpyPeerAsync") != 0 {
-		t.Errorf("%d calls for a launch, %d graphs, %d peer copies", -before, live, w.fake.Calls("cuMemcpyPeerAsync"))
+		t.Errorf("got %d calls per launch, %d graphs, %d peer copies", -before, live, w.fake.Calls("cuMemcpyPeerAsync"))
 	}
 	test.Check(t, g.Close())
 	w.works()
 	if w.fake.Calls("cuMemcpyPeerAsync") != 1 {
-		t.Error("outside of a capture it was no peer copy")
+		t.Error("outside of a capture: must be a peer copy")
 	}
 }
 
-// In a graph a kernel begins early only after another of its stream.
+// In a graph a kernel starts early only after another kernel of its stream.
 func TestCUDAGraphOfEarlyKernels(t *testing.T) {
 	w := newWeb(t)
 	g := test.Must(w.capture(w.weave))(t)
@@ -67,12 +67,11 @@ func TestCUDAGraphOfEarlyKernels(t *testing.T) {
 		early = append(early, l.Early)
 	}
 	if len(early) != 3 || early[0] || !early[1] || early[2] {
-		t.Errorf("early after a wait, a kernel and a copy: %v", early)
+		t.Errorf("early after a wait, a kernel and a copy: got %v", early)
 	}
 }
 
-// Whatever call of the driver fails, nothing is left behind, the streams work, and the
-// next capture does too.
+// Whatever driver call fails, nothing is leaked, and the streams and the next capture work.
 func TestCUDACaptureThatFails(t *testing.T) {
 	for _, tc := range []struct {
 		call string
@@ -89,14 +88,14 @@ func TestCUDACaptureThatFails(t *testing.T) {
 			w.fake.Fail(tc.call, int(cuda.CodeOutOfMemory), tc.skip, 1)
 			g, err := w.capture(w.weave)
 			if g != nil || !errors.Is(err, cuda.CodeOutOfMemory) || !strings.Contains(err.Error(), tc.call) {
-				t.Errorf("graph %v, error %v", g, err)
+				t.Errorf("got graph %v, error %v", g, err)
 			}
 			now := w.fake.Live()
 			if tc.call == "cuGraphDestroy" {
 				now.Graphs-- // the driver kept it
 			}
 			if now != live {
-				t.Errorf("left behind: %+v, before %+v", now, live)
+				t.Errorf("objects: got %+v, want %+v", now, live)
 			}
 			w.works()
 			g = test.Must(w.capture(w.weave))(t)
@@ -105,13 +104,13 @@ func TestCUDACaptureThatFails(t *testing.T) {
 	}
 }
 
-// A driver that ends a capture with an error has freed the streams.
+// A driver that ends a capture with an error has released the streams.
 func TestCUDACaptureThatIsInvalid(t *testing.T) {
 	w := newWeb(t)
 	live := w.fake.Live()
 	foreign := test.Must(w.devices[1].NewStream(Normal))(t)
 	_, err := Capture(w.one, []*Stream{w.two}, func() error {
-		// A stream that nobody named joins, and is left alone.
+		// An undeclared stream joins the capture, and remains captured.
 		if err := w.one.Record(w.here); err != nil {
 			return err
 		}
@@ -120,7 +119,7 @@ func TestCUDACaptureThatIsInvalid(t *testing.T) {
 	test.Is(t, err, cuda.CodeCaptureUnjoined)
 	test.Check(t, foreign.Close())
 	if now := w.fake.Live(); now != live {
-		t.Errorf("left behind: %+v, before %+v", now, live)
+		t.Errorf("objects: got %+v, want %+v", now, live)
 	}
 	w.works()
 }
@@ -141,17 +140,17 @@ func TestCUDALaunchOfAGraphThatFails(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	test.Check(t, g.Close())
-	w.fake.Kill(1, 0) // for what the rig counts
+	w.fake.Kill(1, 0) // so that the rig does not count its objects
 }
 
-// Streams of one platform alone are captured together.
+// Only streams of one platform can be captured together.
 func TestCUDACaptureWithAHostDevice(t *testing.T) {
 	w := newWeb(t)
 	host := test.Must(HostPlatform(1).Open())(t)
 	defer CloseAll(host)
 	s := test.Must(host[0].NewStream(Normal))(t)
 	for _, two := range [][]*Stream{{w.one, s}, {s, w.one}} {
-		if g, err := Capture(two[0], two[1:], func() error { return nil }); g != nil || err == nil || !strings.Contains(err.Error(), "the streams are not all of") {
+		if g, err := Capture(two[0], two[1:], func() error { return nil }); g != nil || err == nil || !strings.Contains(err.Error(), "all streams must belong to") {
 			t.Errorf("graph %v, %v", g, err)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 type backend struct {
 	name   string
 	open   func(t testing.TB, n int) []*Device
-	kernel func(t testing.TB, d *Device) *Kernel // that does nothing
+	kernel func(t testing.TB, d *Device) *Kernel // does nothing
 }
 
-// backends has host devices, and with cgo the GPUs of a fake driver.
+// backends has CPU devices and, with cgo, the GPUs of a fake driver.
 var backends = []backend{{"host", hostDevices, func(t testing.TB, d *Device) *Kernel {
 	return test.Must(d.NewKernel(KernelSpec{Name: "k", Run: func() {}}))(t)
 }}}
@@ -28,8 +28,8 @@ func eachLoom(t *testing.T, f func(t *testing.T, l *loom)) {
 	}
 }
 
-// loom is streams of two devices with something to capture: bytes go from the host to the first
-// device, to the second, and back, with kernels in between.
+// loom holds streams of two devices and work to capture: bytes are copied from the host to the first device, to
+// the second, and back, with kernels in between.
 type loom struct {
 	t          *testing.T
 	d          []*Device
@@ -52,7 +52,7 @@ func loomOf(t *testing.T, b backend, d []*Device) *loom {
 	}
 }
 
-// weave queues it all.
+// weave queues all of it.
 func (l *loom) weave() error {
 	return errors.Join(
 		l.one.Copy(l.near.All(), l.in.All()), l.one.Copy(l.far.All(), l.near.All()), l.one.Record(l.here),
@@ -65,30 +65,30 @@ func (l *loom) capture(f func() error) (*Graph, error) {
 	return Capture(l.one, []*Stream{l.two}, f)
 }
 
-// works fails the test unless both streams do what they are given, at once.
+// works fails the test unless both streams run new work at once.
 func (l *loom) works() {
 	l.t.Helper()
 	l.in.Bytes()[0]++
 	test.Check(l.t, l.weave(), l.one.Sync(testLimit), l.two.Sync(testLimit))
 	if l.out.Bytes()[0] != l.in.Bytes()[0] {
-		l.t.Error("the streams no longer do what they are given")
+		l.t.Error("the streams must run new work")
 	}
 }
 
-func TestGraphIsDoneWhenItIsLaunched(t *testing.T) {
+func TestGraphRunsOnlyWhenLaunched(t *testing.T) {
 	eachLoom(t, func(t *testing.T, l *loom) {
 		g := test.Must(l.capture(l.weave))(t)
 		l.in.Bytes()[0], l.out.Bytes()[0] = 7, 1
 		test.Check(t, l.one.Sync(testLimit), l.two.Sync(testLimit))
 		if l.out.Bytes()[0] != 1 {
-			t.Error("something was done before the launch")
+			t.Error("nothing must run before the launch")
 		}
 		test.Check(t, g.Launch(), l.one.Sync(testLimit))
 		if l.out.Bytes()[0] != 7 {
-			t.Error("the origin did not wait for all of it")
+			t.Error("the origin must wait for all of it")
 		}
 		if n := testing.AllocsPerRun(100, func() { test.Check(t, g.Launch()) }); n > 0 {
-			t.Errorf("%v allocations a launch", n)
+			t.Errorf("got %v allocations per launch", n)
 		}
 		test.Check(t, l.one.Sync(testLimit), g.Close(), g.Close())
 		test.Says(t, g.Launch(), "0: launch a graph")
@@ -96,8 +96,8 @@ func TestGraphIsDoneWhenItIsLaunched(t *testing.T) {
 	})
 }
 
-// A graph over two devices that is launched many times gives the numbers that the calls would have
-// given, also with calls between the launches.
+// A graph over two devices that is launched repeatedly gives the same numbers as the calls, also with calls
+// between the launches.
 func TestGraphRepeatsOverDevices(t *testing.T) {
 	const n, launches = 100, 50
 	d := hostDevices(t, 2)
@@ -138,13 +138,13 @@ func TestGraphRepeatsOverDevices(t *testing.T) {
 	test.Check(t, out.Copy(host.All(), near.All()), out.Sync(testLimit), g.Close())
 	for i, got := range View[int64](host.Bytes()) {
 		if want := wantNear * int64(i+1); got != want {
-			t.Fatalf("number %d is %d, want %d", i, got, want)
+			t.Fatalf("number %d: got %d, want %d", i, got, want)
 		}
 	}
 }
 
-// A graph waits for nothing that other streams than its origin were given.
-func TestGraphKeepsOrderWithItsOriginAlone(t *testing.T) {
+// A graph is not ordered with work on streams other than its origin.
+func TestGraphIsOrderedOnlyWithItsOrigin(t *testing.T) {
 	l := newLoom(t, backends[0])
 	end := make(chan struct{})
 	slow := test.Must(l.d[1].NewKernel(KernelSpec{Name: "slow", Run: func() { <-end }}))(t)
@@ -152,21 +152,21 @@ func TestGraphKeepsOrderWithItsOriginAlone(t *testing.T) {
 	l.in.Bytes()[0] = 7
 	test.Check(t, l.two.Launch(slow), g.Launch(), l.one.Sync(testLimit))
 	if l.out.Bytes()[0] != 7 {
-		t.Error("the graph is not done")
+		t.Error("the graph must be done")
 	}
 	close(end)
 	test.Check(t, l.two.Sync(testLimit), g.Close())
 }
 
-// A graph of streams that do nothing is one all the same.
-func TestGraphOfNothing(t *testing.T) {
+// An empty capture is a valid graph.
+func TestEmptyGraph(t *testing.T) {
 	eachLoom(t, func(t *testing.T, l *loom) {
 		g := test.Must(l.capture(func() error { return nil }))(t)
 		test.Check(t, g.Launch(), l.one.Sync(testLimit), g.Close())
 	})
 }
 
-func TestWhatACaptureRefuses(t *testing.T) {
+func TestCaptureErrors(t *testing.T) {
 	mine := errors.New("my own")
 	for _, tc := range []struct {
 		name string
@@ -174,24 +174,24 @@ func TestWhatACaptureRefuses(t *testing.T) {
 		says string
 	}{
 		{"an error of f", func(*loom) error { return mine }, "my own"},
-		{"to wait for a stream", func(l *loom) error { return l.two.Sync(time.Minute) }, "1: wait for a stream: it is being captured"},
-		{"to close a stream", func(l *loom) error { return l.two.Close() }, "1: close a stream: it is being captured"},
-		{"an event from outside", func(l *loom) error { return l.one.Wait(l.away) }, "1: what is captured waits"},
-		{"a capture in a capture", func(l *loom) error { _, err := Capture(l.two, nil, l.weave); return err }, "1: capture a stream: it is being captured"},
+		{"waiting for a stream", func(l *loom) error { return l.two.Sync(time.Minute) }, "1: wait for a stream: the stream is being captured"},
+		{"closing a stream", func(l *loom) error { return l.two.Close() }, "1: close a stream: the stream is being captured"},
+		{"an event from outside", func(l *loom) error { return l.one.Wait(l.away) }, "1: captured work may only wait"},
+		{"a capture in a capture", func(l *loom) error { _, err := Capture(l.two, nil, l.weave); return err }, "1: capture a stream: the stream is being captured"},
 		{"a box to a peer", func(l *loom) error {
 			return l.one.CopyBox(Pitched{Span: l.far.All(), Pitch: 16}, Pitched{Span: l.near.All(), Pitch: 16}, 8, 2, 1)
-		}, "a box from device to device is not captured"},
-		{"half of it", func(l *loom) error { return errors.Join(l.weave(), mine) }, "my own"},
+		}, "a box from device to device cannot be captured"},
+		{"an error after some work", func(l *loom) error { return errors.Join(l.weave(), mine) }, "my own"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			eachLoom(t, func(t *testing.T, l *loom) {
 				open := len(l.d[0].all()) + len(l.d[1].all())
 				g, err := l.capture(func() error { return tc.f(l) })
 				if g != nil || err == nil || !strings.Contains(err.Error(), tc.says) {
-					t.Errorf("graph %v, error %v", g, err)
+					t.Errorf("got graph %v, error %v", g, err)
 				}
 				if now := len(l.d[0].all()) + len(l.d[1].all()); now != open {
-					t.Errorf("%d things open before, %d after", open, now)
+					t.Errorf("open objects: %d before, %d after", open, now)
 				}
 				l.works()
 			})
@@ -212,7 +212,7 @@ func TestCaptureOfUnusableStreams(t *testing.T) {
 	})
 }
 
-// A panic in f leaves the streams as they were.
+// A panic in f leaves the streams unchanged.
 func TestCaptureThatPanics(t *testing.T) {
 	eachLoom(t, func(t *testing.T, l *loom) {
 		func() {
@@ -223,8 +223,8 @@ func TestCaptureThatPanics(t *testing.T) {
 	})
 }
 
-// A kernel that panics in a graph kills its own device, which is named.
-func TestADyingGraph(t *testing.T) {
+// A kernel that panics in a graph makes only its own device unusable, and the error names that device.
+func TestGraphWithAPanic(t *testing.T) {
 	l := newLoom(t, backends[0])
 	bad := test.Must(l.d[1].NewKernel(KernelSpec{Name: "bad", Run: func() { panic("bad cell") }}))(t)
 	g := test.Must(l.capture(func() error { return l.two.Launch(bad) }))(t)
@@ -242,19 +242,19 @@ func TestADyingGraph(t *testing.T) {
 	test.Check(t, l.one.Copy(l.near.All(), l.in.All()), l.one.Sync(testLimit))
 }
 
-// A device that is closed closes its graphs.
+// Closing a device closes its graphs.
 func TestDevicesCloseGraphs(t *testing.T) {
 	eachLoom(t, func(t *testing.T, l *loom) {
 		g := test.Must(l.capture(l.weave))(t)
 		test.Check(t, g.Launch(), CloseAll(l.d))
 		if g.graph != nil {
-			t.Error("the graph is open")
+			t.Error("the graph must be closed")
 		}
 		test.Check(t, g.Close())
 	})
 }
 
-// A launch shows in a trace as one operation of its origin; what it is made of does not.
+// In a trace a launch is one operation of its origin. The operations of the graph are not traced.
 func TestTraceOfAGraph(t *testing.T) {
 	const took = 5 * time.Millisecond
 	d, tracer := traced(t, 2)
@@ -284,6 +284,6 @@ func TestTraceOfAGraph(t *testing.T) {
 		}
 	}
 	if !l.one.Traced(1, 3) || !l.one.Traced(5, 9) || l.one.Traced(1, 2) || l.one.Traced(6, 9) {
-		t.Error("it is not steps 3 to 5 that are traced")
+		t.Error("traced steps: must be 3 to 5")
 	}
 }

@@ -14,24 +14,23 @@ import (
 	"github.com/halox/halox/internal/host"
 )
 
-// errKernelPanic is what a host device dies of.
+// errKernelPanic makes a CPU device unusable.
 var errKernelPanic = errors.New("a kernel panicked")
 
-// hostKind is cores of the host.
+// hostKind is the backend of CPU cores.
 var hostKind = Kind{
 	Backend: Host, Traits: hostTraits,
 	open: func(_ string, devices int) (*Platform, error) { return HostPlatform(devices), nil },
 }
 
-var hostTraits = Traits{Noun: "host device", Label: "host", GoKernels: true, HostCores: true, HostMemory: true}
+var hostTraits = Traits{Noun: "CPU device", Label: "host", GoKernels: true, HostCores: true, HostMemory: true}
 
-// HostPlatform returns n host devices. Each behaves like a GPU with memory of
-// its own, streams that run in order and beside each other, and events; each
-// stream is a goroutine, so that a device sweeps on one core at a time.
+// HostPlatform returns n CPU devices. Each behaves like a GPU with its own memory, events, and streams that run
+// in order and concurrently. Each stream is a goroutine, so a device sweeps on one core at a time.
 func HostPlatform(n int) *Platform {
 	p := &Platform{stop: func() error { return nil }}
 	ledger := newHostLedger(true)
-	memory, _ := ledger.free() // what goes wrong comes again with the first block
+	memory, _ := ledger.free() // the first allocation returns the same error
 	for id := range n {
 		p.infos = append(p.infos, Info{Backend: Host, Traits: hostTraits, ID: id, Name: "host (" + runtime.GOARCH + ")",
 			Memory: memory.Total, Cores: 1})
@@ -40,14 +39,13 @@ func HostPlatform(n int) *Platform {
 	return p
 }
 
-// hostDriver is the driver of one host device. Together the devices have the
-// memory of the machine.
+// hostDriver is the driver of one CPU device. All devices share the memory of the machine.
 type hostDriver struct {
 	ledger *hostLedger
-	failed atomic.Pointer[error] // what a kernel of the device failed of first: as on a GPU, all later calls return it
+	failed atomic.Pointer[error] // first failure of a kernel of the device; as on a GPU, all later calls return it
 }
 
-// hostMaxPitch is that of GPUs, so that host devices refuse what those refuse.
+// hostMaxPitch is the limit of GPUs, so that CPU devices reject the same boxes.
 const hostMaxPitch = 1<<31 - 1
 
 func (h *hostDriver) canAccess(*Device) (bool, error) { return true, nil }
@@ -57,21 +55,21 @@ func (h *hostDriver) fatal(err error) bool            { return errors.Is(err, er
 func (h *hostDriver) close() error                    { return nil }
 
 func (h *hostDriver) module([]byte) (module, error) {
-	return nil, errors.New("host devices load no modules")
+	return nil, errors.New("CPU devices cannot load modules")
 }
 
-// hostKernel is the host form of a kernel.
+// hostKernel is a kernel of a CPU device.
 type hostKernel struct {
 	run     func(argument []byte)
-	current []byte      // the argument of launches to come
-	free    chan []byte // what launches that are done leave for others
+	current []byte      // argument of future launches
+	free    chan []byte // buffers of completed launches
 }
 
 func (*hostKernel) close() error { return nil }
 
 func (h *hostKernel) argument() []byte { return h.current }
 
-// take returns a copy of an argument, in the room of one whose launch is done if there is some.
+// take returns a copy of an argument, in the buffer of a completed launch if there is one.
 func (h *hostKernel) take(argument []byte) (own []byte) {
 	if argument == nil {
 		return nil
@@ -85,7 +83,7 @@ func (h *hostKernel) take(argument []byte) (own []byte) {
 	return own
 }
 
-// launch runs a launch and keeps the room of its argument.
+// launch runs a launch and keeps the buffer of its argument.
 func (h *hostKernel) launch(argument []byte) {
 	h.run(argument)
 	if argument != nil {
@@ -103,17 +101,17 @@ func (h *hostDriver) kernel(spec *KernelSpec) (launcher, error) {
 	case spec.Run != nil:
 		return &hostKernel{run: func([]byte) { spec.Run() }}, nil
 	}
-	return nil, errors.New("it has no host version")
+	return nil, errors.New("must have a Go function")
 }
 
-// hostEvent counts its records: issued ones and those reached.
+// hostEvent counts its records: those issued and those reached.
 type hostEvent struct {
 	failed         *atomic.Pointer[error] // of the device
 	mu             sync.Mutex
 	reached        sync.Cond
 	issued, passed int64
 	timed          bool
-	at             time.Time // of the last pass, if timed
+	at             time.Time // time of the last pass, if timed
 }
 
 func (h *hostDriver) marker(timed bool) (marker, error) {
@@ -145,8 +143,8 @@ func (h *hostEvent) pass(n int64) {
 	h.reached.Broadcast()
 }
 
-// await waits for a record and reports whether it has come: the wait may be given up. Who gives it
-// up calls wake.
+// await waits for a record and reports whether it was reached. It returns false once givenUp is set, followed by a
+// call of wake.
 func (h *hostEvent) await(n int64, givenUp *atomic.Bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,7 +154,7 @@ func (h *hostEvent) await(n int64, givenUp *atomic.Bool) bool {
 	return h.passed >= n
 }
 
-// wake has all who wait look again.
+// wake makes all waiters check again.
 func (h *hostEvent) wake() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -186,33 +184,33 @@ func (h *hostEvent) when() (time.Time, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.timed || h.passed < h.issued || h.issued == 0 {
-		return time.Time{}, errors.New("it is not timed, or not recorded and done")
+		return time.Time{}, errors.New("the event must be timed, recorded and done")
 	}
 	return h.at, nil
 }
 
 func (h *hostEvent) close() error { return nil }
 
-// hostQueueLength is how much a host stream holds before the thread that feeds
-// it waits, as CUDA's streams do.
+// hostQueueLength is the number of commands that a host stream holds before the thread that feeds it waits, as
+// CUDA streams do.
 const hostQueueLength = 1024
 
-// queueLimit is how long a full queue may take to get room.
+// queueLimit is how long a queue may stay full.
 const queueLimit = 60 * time.Second
 
-// closedLimit is how long a queue that is closed before it has run all may wait for one event.
+// closedLimit is how long a queue that is closed before it is empty may wait for one event.
 const closedLimit = 10 * time.Second
 
 // hostQueue is a host stream: a goroutine that runs commands in order.
 type hostQueue struct {
 	hostCommands
-	mu          sync.Mutex // of commands and closed: nothing is sent once they are closed
+	mu          sync.Mutex // guards commands and closed: nothing is sent once they are closed
 	commands    chan command
 	closed      bool
 	queued, ran atomic.Int64
 	failed      *atomic.Pointer[error]    // of the device
-	waitsFor    atomic.Pointer[hostEvent] // of the command that runs
-	givenUp     atomic.Bool               // it waits for no event any more
+	waitsFor    atomic.Pointer[hostEvent] // event that the running command waits for
+	givenUp     atomic.Bool               // the queue no longer waits for events
 	closedLimit time.Duration
 }
 
@@ -221,10 +219,10 @@ type command struct {
 	kernel   *hostKernel
 	argument []byte // of the kernel
 	dst, src []byte
-	rows     rows // of the box that dst and src hold; zero without a box
+	rows     rows // rows of the box in dst and src; zero without a box
 	record   *hostEvent
 	wait     *hostEvent
-	n        int64 // which record
+	n        int64 // number of the record
 }
 
 func (h *hostDriver) queue(Priority) (queue, error) {
@@ -238,9 +236,9 @@ func newHostQueue(failed *atomic.Pointer[error]) *hostQueue {
 	return q
 }
 
-// loop runs the commands. After a failure it runs no more kernels and copies, but
-// still waits for events and passes its own: so nothing waits for it without a limit, and what
-// other devices still have to do stays in order.
+// loop runs the commands. After a failure it runs no more kernels and copies, but still waits for events and
+// passes its own. Thus nothing waits for it without a limit, and the remaining work of other devices stays in
+// order.
 func (h *hostQueue) loop() {
 	for c := range h.commands {
 		switch {
@@ -256,14 +254,13 @@ func (h *hostQueue) loop() {
 	}
 }
 
-// await waits for a record of an event. A wait that is given up fails the device: what comes
-// after it must not run.
+// await waits for a record of an event. If the wait is given up, the device fails, since later work must not run.
 func (h *hostQueue) await(e *hostEvent, n int64) {
 	h.waitsFor.Store(e)
 	reached := e.await(n, &h.givenUp)
 	h.waitsFor.Store(nil)
 	if !reached {
-		h.fail(fmt.Errorf("%w: a stream was closed that waited for an event", errHangs))
+		h.fail(fmt.Errorf("%w: a stream was closed while it waited for an event", errHangs))
 	}
 }
 
@@ -286,7 +283,7 @@ func (h *hostQueue) run(c command) {
 	}
 }
 
-// enqueue queues a command. A kernel gets a copy of its argument, and an event its number.
+// enqueue queues a command. A kernel gets a copy of its argument, and an event its record number.
 func (h *hostQueue) enqueue(c command) error {
 	if err := h.failed.Load(); err != nil {
 		return *err
@@ -309,14 +306,14 @@ func (h *hostQueue) enqueue(c command) error {
 	return err
 }
 
-// offer queues a command if there is room.
+// offer queues a command unless the queue is full.
 func (h *hostQueue) offer(c command) (bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return false, errClosed
 	}
-	h.queued.Add(1) // before the queue can have run it
+	h.queued.Add(1) // before the queue may have run it
 	select {
 	case h.commands <- c:
 		return true, nil
@@ -326,7 +323,7 @@ func (h *hostQueue) offer(c command) (bool, error) {
 	}
 }
 
-// enqueueLater waits for room in the queue.
+// enqueueLater waits until the queue is not full.
 func (h *hostQueue) enqueueLater(c command) error {
 	wait := yielding.Begin()
 	for {
@@ -334,16 +331,16 @@ func (h *hostQueue) enqueueLater(c command) error {
 			return err
 		}
 		if wait.Pause() > queueLimit {
-			return fmt.Errorf("%w: its queue has been full for %v", errHangs, queueLimit)
+			return fmt.Errorf("%w: the queue has been full for %v", errHangs, queueLimit)
 		}
 	}
 }
 
-var errHostCopies = errors.New("a host device copies between host devices and pinned memory only")
+var errHostCopies = errors.New("source and destination: must be memory of CPU devices or pinned memory")
 
-// hostCommands makes commands of what is queued: for a queue, or for a graph.
+// hostCommands creates commands, for a queue or for a graph.
 type hostCommands struct {
-	put func(c command) error // kernels have the argument of launches to come, and events no number yet
+	put func(c command) error // kernels have the argument of future launches, and events no number yet
 }
 
 func (h hostCommands) copy(dst, src Span) error { return h.putCopy(dst, src, rows{}) }
@@ -370,12 +367,12 @@ func (h hostCommands) record(m marker) error { return h.put(command{record: m.(*
 func (h hostCommands) wait(m marker) error {
 	e, ok := m.(*hostEvent)
 	if !ok {
-		return errors.New("the event is not one of a host device")
+		return errors.New("the event must belong to a CPU device")
 	}
 	return h.put(command{wait: e})
 }
 
-// rows is how the rows of a box lie in the destination and in the source.
+// rows is the layout of the rows of a box in the destination and in the source.
 type rows struct {
 	width, height, depth int64
 	dstPitch, dstPlane   int64
@@ -398,8 +395,8 @@ func (h *hostQueue) idle() (bool, error) {
 	return h.ran.Load() == h.queued.Load(), nil
 }
 
-// close ends the goroutine once it has run what is queued. What waits for an event that never
-// comes, since its device is dead, is given up after a while.
+// close ends the goroutine once it has run the queued work. It gives up waiting after a while for events that are
+// never recorded because their device is dead.
 func (h *hostQueue) close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -414,7 +411,7 @@ func (h *hostQueue) close() error {
 	return nil
 }
 
-// giveUp ends the wait for an event, and those to come.
+// giveUp ends the current wait for an event, and future ones.
 func (h *hostQueue) giveUp() {
 	h.givenUp.Store(true)
 	if e := h.waitsFor.Load(); e != nil {
@@ -422,25 +419,25 @@ func (h *hostQueue) giveUp() {
 	}
 }
 
-// hostLedger counts what the devices of a platform take of the host's memory, and rejects what is not
-// available.
+// hostLedger counts the host memory that the devices of a platform use, and rejects allocations that exceed the
+// available memory.
 type hostLedger struct {
-	now  func() (host.Memory, error) // nil where that is not known
-	lazy bool                        // the host has given blocks whose pages it has yet to find
+	now  func() (host.Memory, error) // nil if unknown
+	lazy bool                        // pages are not allocated until they are written
 
 	mu     sync.Mutex
 	used   int64
-	credit int64 // bytes that need no look at the host before then
+	credit int64 // bytes that may be allocated without reading the available memory again
 	then   time.Time
 }
 
-// A look at the host serves for so long, and for this part of what was free.
+// A reading of the available memory is valid for lookFor, and for this fraction of it.
 const (
 	creditTime = time.Second
 	creditPart = 16
 )
 
-// addressSpace bounds blocks where it is not known what is free.
+// addressSpace bounds allocations if the free memory is unknown.
 const addressSpace = 1 << 46
 
 func newHostLedger(lazy bool) *hostLedger {
@@ -451,13 +448,13 @@ func newHostLedger(lazy bool) *hostLedger {
 	return l
 }
 
-// take counts a block that is about to be allocated, or returns ErrOutOfMemory.
+// take counts a block before it is allocated, or returns ErrOutOfMemory.
 func (h *hostLedger) take(bytes int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.now == nil {
 		if bytes > addressSpace-h.used {
-			return fmt.Errorf("%w: %s are more than the host can address", ErrOutOfMemory, Size(bytes))
+			return fmt.Errorf("%w: %s exceed the address space of the host", ErrOutOfMemory, Size(bytes))
 		}
 		h.used += bytes
 		return nil
@@ -468,7 +465,7 @@ func (h *hostLedger) take(bytes int64) error {
 	}
 	m, err := h.look()
 	if err == nil && bytes > m.Free {
-		debug.FreeOSMemory() // blocks that were closed may not have been given back yet
+		debug.FreeOSMemory() // closed blocks may not have been returned to the system yet
 		m, err = h.look()
 	}
 	if err != nil {
@@ -476,21 +473,21 @@ func (h *hostLedger) take(bytes int64) error {
 	}
 	if bytes > m.Free {
 		needs, has := sizes(bytes, m.Free)
-		return fmt.Errorf("%w: %s are needed, and %s of the host's memory are available: %s", ErrOutOfMemory, needs,
+		return fmt.Errorf("%w: need %s, but only %s of host memory are available: %s", ErrOutOfMemory, needs,
 			has, m.Source)
 	}
 	h.used, h.credit, h.then = h.used+bytes, (m.Free-bytes)/creditPart, time.Now().Add(creditTime)
 	return nil
 }
 
-// give counts a block that was freed.
+// give counts a freed block.
 func (h *hostLedger) give(bytes int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.used -= bytes
 }
 
-// free returns what may be allocated, and of how much; zeros where that is not known.
+// free returns the free and the total memory; zeros if unknown.
 func (h *hostLedger) free() (host.Memory, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -500,12 +497,12 @@ func (h *hostLedger) free() (host.Memory, error) {
 	return h.look()
 }
 
-// look reads what is free. Blocks take pages when they are first touched: what of them the process does not
-// hold yet is not free any more.
+// look reads the free memory. Blocks take pages when they are first written, so the pages that the process does
+// not hold yet are subtracted.
 func (h *hostLedger) look() (m host.Memory, err error) {
 	m, err = h.now()
 	if err != nil {
-		return m, errors.Join(errors.New("ask for the host's memory"), err)
+		return m, errors.Join(errors.New("query host memory"), err)
 	}
 	if h.lazy {
 		m.Free = max(0, m.Free-max(0, h.used-m.Resident))

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// hostCapture remembers what streams of host devices are to do.
+// hostCapture records the work of streams of CPU devices.
 type hostCapture struct {
 	queues []*hostQueue
-	calls  []hostCall // in the order in which they were made
+	calls  []hostCall // in the order of the calls
 }
 
-// hostCall is a command for one of the queues. Which record of an event it makes or
-// waits for is found out anew each time.
+// hostCall is a command for one of the queues. The record of an event that it makes or waits for is determined at
+// each launch.
 type hostCall struct {
 	at      int
 	command command
@@ -24,7 +24,7 @@ func (h *hostDriver) capture(queues []queue) (capture, error) {
 	for _, q := range queues {
 		host, ok := q.(*hostQueue)
 		if !ok {
-			return nil, errors.New("the streams are not all of host devices")
+			return nil, errors.New("all streams must belong to CPU devices")
 		}
 		c.queues = append(c.queues, host)
 	}
@@ -43,8 +43,8 @@ func (h *hostCapture) stand(i int) queue {
 
 func (h *hostCapture) abandon() {}
 
-// end makes a graph with queues of its own, except for the origin's: like a GPU's, it is in
-// order with other work on the origin alone. What fails in them fails the streams.
+// end returns a graph with its own queues, except for that of the origin: like a GPU graph, it is ordered only
+// with other work on the origin. Its failures are those of the streams.
 func (h *hostCapture) end() (graph, error) {
 	g := &hostGraph{calls: h.calls, queues: h.queues[:1:1]}
 	for _, q := range h.queues[1:] {
@@ -53,7 +53,7 @@ func (h *hostCapture) end() (graph, error) {
 	return g, nil
 }
 
-// hostGraph does again what was captured.
+// hostGraph runs captured work.
 type hostGraph struct {
 	queues []*hostQueue
 	calls  []hostCall
@@ -69,7 +69,7 @@ func (h *hostGraph) launch() (at int, err error) {
 	return 0, nil
 }
 
-// close waits for its own queues: the origin does not where a launch failed half-way.
+// close waits for the queues of the graph: the origin does not wait for them if a launch failed midway.
 func (h *hostGraph) close(_ bool, limit time.Duration) error {
 	defer func() {
 		for _, q := range h.queues[1:] {
@@ -87,7 +87,7 @@ func (h *hostGraph) close(_ bool, limit time.Duration) error {
 	return nil
 }
 
-// hostCaptured stands for one queue.
+// hostCaptured replaces one queue.
 type hostCaptured struct{ hostCommands }
 
 func (hostCaptured) idle() (bool, error) { return false, errCaptured }

@@ -7,12 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hugeFrom is the size from which a block holds some huge pages.
+// hugeFrom is the size in bytes from which a block contains some huge pages.
 const hugeFrom = 8 << 20
 
-// adviseHuge asks for huge pages under a block: a sweep walks through three
-// planes of a field at once, and spends a tenth of its time on finding the
-// pages otherwise. The kernel may decline, which is no error.
+// adviseHuge requests huge pages for a block. A sweep reads three planes of a field at once, and otherwise spends
+// a tenth of its time on page lookups. The kernel may ignore the request.
 func adviseHuge(block []byte) {
 	if len(block) < hugeFrom {
 		return

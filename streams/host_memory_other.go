@@ -2,5 +2,5 @@
 
 package streams
 
-// adviseHuge does nothing where huge pages are not the program's to ask for.
+// adviseHuge does nothing on systems where a program cannot request huge pages.
 func adviseHuge([]byte) {}

@@ -14,7 +14,7 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-const testLimit = 2 * time.Minute
+const testLimit = 5 * time.Minute
 
 func hostDevices(t testing.TB, n int) []*Device {
 	t.Helper()
@@ -23,9 +23,8 @@ func hostDevices(t testing.TB, n int) []*Device {
 	return devices
 }
 
-// An event that is recorded again does not release those who wait for the
-// first record late, nor hold back those who asked before.
-func TestWaitSeesTheLastRecordBeforeIt(t *testing.T) {
+// Recording an event again neither releases waiters for the first record late, nor delays earlier waiters.
+func TestWaitUsesTheLastRecord(t *testing.T) {
 	d := hostDevices(t, 1)[0]
 	s, w := test.Must(d.NewStream(Normal))(t), test.Must(d.NewStream(Normal))(t)
 	e := test.Must(d.NewEvent())(t)
@@ -46,7 +45,7 @@ func TestWaitSeesTheLastRecordBeforeIt(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhere(t *testing.T) {
+func TestErrorsNameTheDevice(t *testing.T) {
 	d := hostDevices(t, 2)
 	m := test.Must(d[1].Alloc(8))(t)
 	s := test.Must(d[1].NewStream(Normal))(t)
@@ -67,35 +66,35 @@ func TestErrorsSayWhere(t *testing.T) {
 		}
 	}
 	if _, err := d[0].Alloc(0); err == nil {
-		t.Error("nothing was allocated")
+		t.Error("must allocate")
 	}
 	if err := d[1].Err(); err != nil {
-		t.Errorf("a refused call killed the device: %v", err)
+		t.Errorf("a rejected call must not make the device unusable, got %v", err)
 	}
 }
 
-func TestPanickedKernelKillsItsDeviceAlone(t *testing.T) {
+func TestPanicFailsOnlyItsDevice(t *testing.T) {
 	d := hostDevices(t, 2)
 	s0, s1 := test.Must(d[0].NewStream(Normal))(t), test.Must(d[1].NewStream(Normal))(t)
 	e := test.Must(d[0].NewEvent())(t)
 	bad := test.Must(d[0].NewKernel(KernelSpec{Name: "bad", Run: func() { panic("index out of range") }}))(t)
 	test.Check(t, s0.Launch(bad))
 	s0.Record(e)
-	test.Check(t, s1.Wait(e), s1.Sync(testLimit)) // nobody waits for a dead device
+	test.Check(t, s1.Wait(e), s1.Sync(testLimit)) // waits for a dead device end
 	err := s0.Sync(testLimit)
 	if err == nil || !strings.Contains(err.Error(), "index out of range") {
-		t.Fatalf("the panic was lost: %v", err)
+		t.Fatalf("error must contain the panic, got %v", err)
 	}
 	if again := s0.Copy(Span{}, Span{}); !errors.Is(again, d[0].Err()) || d[0].Err() == nil {
-		t.Errorf("later calls say %v, the device died of %v", again, d[0].Err())
+		t.Errorf("later calls: got %v, want %v", again, d[0].Err())
 	}
 	if d[1].Err() != nil {
-		t.Errorf("the other device died too: %v", d[1].Err())
+		t.Errorf("the other device must remain usable, got %v", d[1].Err())
 	}
 }
 
-// As on a GPU, what one stream fails of is an error of all streams and events of the device.
-func TestPanickedKernelFailsAllStreamsOfItsDevice(t *testing.T) {
+// As on a GPU, a failure in one stream is an error of all streams and events of the device.
+func TestPanicFailsAllStreamsOfItsDevice(t *testing.T) {
 	d := hostDevices(t, 1)[0]
 	a, b := test.Must(d.NewStream(Normal))(t), test.Must(d.NewStream(Normal))(t)
 	ahead, e := test.Must(d.NewEvent())(t), test.Must(d.NewEvent())(t)
@@ -109,12 +108,12 @@ func TestPanickedKernelFailsAllStreamsOfItsDevice(t *testing.T) {
 	test.Is(t, b.Sync(testLimit), errKernelPanic)
 	test.Check(t, b.queue.close())
 	if ran {
-		t.Error("the kernel after it ran")
+		t.Error("a kernel after the failure must not run")
 	}
 }
 
-// A stream that another thread closes refuses what is queued later.
-func TestQueueingOnAQueueThatIsClosed(t *testing.T) {
+// A stream closed by another thread rejects work queued later.
+func TestQueuingOnAClosedQueue(t *testing.T) {
 	q := newHostQueue(&atomic.Pointer[error]{})
 	test.Check(t, q.close(), q.close())
 	test.Is(t, q.put(command{}), errClosed)
@@ -136,9 +135,9 @@ func TestQueueingOnAQueueThatIsClosed(t *testing.T) {
 	e.pass(1)
 }
 
-// A closed queue does not wait for ever for an event of a device that hangs: it ends, runs
-// nothing that comes after, and those who wait for it go on.
-func TestAClosedQueueGivesUp(t *testing.T) {
+// A closed queue does not wait forever for an event of a device that hangs: it ends without running later work,
+// and its waiters continue.
+func TestClosedQueueStopsWaiting(t *testing.T) {
 	d := &hostDriver{}
 	never, after := test.Must(d.marker(false))(t).(*hostEvent), test.Must(d.marker(false))(t).(*hostEvent)
 	q := test.Must(d.queue(Normal))(t).(*hostQueue)
@@ -154,15 +153,15 @@ func TestAClosedQueueGivesUp(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(testLimit):
-		t.Fatal("the queue waits for ever")
+		t.Fatal("the queue must stop waiting")
 	}
 	if err := d.failed.Load(); err == nil || !errors.Is(*err, errHangs) || ran {
-		t.Errorf("error %v, the kernel after the wait ran: %t", err, ran)
+		t.Errorf("got error %v, kernel after the wait ran: %t", err, ran)
 	}
 }
 
-// A device that is closed while memory is allocated on it keeps none of it.
-func TestAllocateOnADeviceThatIsClosed(t *testing.T) {
+// Allocating on a device that is being closed does not leak memory.
+func TestAllocateOnAClosingDevice(t *testing.T) {
 	d := hostDevices(t, 1)[0]
 	m, err := d.allocate("allocate", 8, func(h driver, bytes int64) (*Memory, error) {
 		return h.alloc(bytes + test.Must(int64(0), d.Close())(t))
@@ -179,7 +178,7 @@ func TestOpenAndClose(t *testing.T) {
 	p := HostPlatform(3)
 	for _, ids := range [][]int{{3}, {-1}, {0, 0}} {
 		if _, err := p.Open(ids...); err == nil {
-			t.Errorf("ids %v were opened", ids)
+			t.Errorf("ids %v: got no error", ids)
 		}
 	}
 	devices, err := p.Open(2, 0)
@@ -197,12 +196,12 @@ func TestOpenAndClose(t *testing.T) {
 	}
 	test.Check(t, CloseAll(devices), CloseAll(devices))
 	if _, err := devices[0].NewStream(Normal); err == nil {
-		t.Error("a closed device made a stream")
+		t.Error("NewStream on a closed device: got no error")
 	}
 }
 
-// Nothing is allocated on a stream, be it traced, in the window and outside, or not.
-func TestQueuingAllocatesNothing(t *testing.T) {
+// Queuing on a stream does not allocate, whether traced, in the window and outside, or not.
+func TestQueuingDoesNotAllocate(t *testing.T) {
 	d, _ := traced(t, 1)
 	for _, d := range []*Device{d[0], hostDevices(t, 1)[0]} {
 		s, e, m := test.Must(d.NewStream(Normal))(t), test.Must(d.NewEvent())(t), test.Must(d.Alloc(64))(t)
@@ -214,36 +213,35 @@ func TestQueuingAllocatesNothing(t *testing.T) {
 					s.CopyBox(Pitched{m.All(), 0, 8, 16}, Pitched{m.All(), 32, 8, 16}, 4, 2, 2))
 			})
 			if n > 0 {
-				t.Errorf("step %d: %v allocations", step, n)
+				t.Errorf("step %d: got %v allocations", step, n)
 			}
 		}
 	}
 }
 
-// What lies between two timed events takes the time between them.
+// The time between two timed events includes the work between them.
 func TestTimedEvents(t *testing.T) {
 	d := hostDevices(t, 1)[0]
 	s := test.Must(d.NewStream(Normal))(t)
 	start, end := test.Must(d.NewTimedEvent())(t), test.Must(d.NewTimedEvent())(t)
 	if _, err := end.Since(start); err == nil {
-		t.Error("there is a time between events that were not recorded")
+		t.Error("Since of events that were not recorded: got no error")
 	}
 	const nap = 20 * time.Millisecond
 	k := test.Must(d.NewKernel(KernelSpec{Name: "nap", Run: func() { time.Sleep(nap) }}))(t)
 	test.Check(t, s.Record(start), s.Launch(k), s.Record(end), s.Sync(testLimit))
 	if took := test.Must(end.Since(start))(t); took < nap || took > testLimit {
-		t.Errorf("a nap of %v took %v", nap, took)
+		t.Errorf("a kernel of %v: got %v", nap, took)
 	}
 	untimed := test.Must(d.NewEvent())(t)
 	test.Check(t, s.Record(untimed), s.Sync(testLimit))
 	if _, err := untimed.Since(start); err == nil {
-		t.Error("an event without a time has one")
+		t.Error("Since of an untimed event: got no error")
 	}
 }
 
-// A launch takes its argument as it was when it was queued or captured, and again in each launch of
-// a graph.
-func TestHostKernelsTakeTheirArgument(t *testing.T) {
+// A launch uses its argument as it was when it was queued or captured, the latter in each launch of a graph.
+func TestHostKernelsCopyTheirArgument(t *testing.T) {
 	device := hostDevices(t, 1)[0]
 	stream := test.Must(device.NewStream(Normal))(t)
 	var got []byte
@@ -257,12 +255,12 @@ func TestHostKernelsTakeTheirArgument(t *testing.T) {
 	k.Argument()[0] = 9
 	err = errors.Join(err, graph.Launch(), graph.Launch(), queue(4), stream.Sync(testLimit))
 	if want := []byte{1, 2, 3, 3, 4}; err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%v, not %v: %v", got, want, err)
+		t.Errorf("got %v, want %v: %v", got, want, err)
 	}
 	test.Report(t, graph.Close())
 }
 
-// limited opens n host devices of a host that has so many bytes, of which the process holds what the test says.
+// limited opens n CPU devices of a host with the given free memory, of which the process holds *resident bytes.
 func limited(t *testing.T, n int, free int64, resident *int64) []*Device {
 	t.Helper()
 	devices := hostDevices(t, n)
@@ -273,21 +271,21 @@ func limited(t *testing.T, n int, free int64, resident *int64) []*Device {
 	return devices
 }
 
-// Devices and pinned memory share what the host has; what was allocated counts before it is touched, once.
+// Devices and pinned memory share the host memory. Allocated memory counts once, before and after it is written.
 func TestHostMemoryIsShared(t *testing.T) {
 	resident := int64(0)
 	d := limited(t, 2, 1000, &resident)
 	a := test.Must(d[0].Alloc(400))(t)
 	b := test.Must(d[1].AllocPinned(300))(t)
 	_, err := d[1].Alloc(301)
-	for _, says := range []string{"device host 1: allocate device memory: 301 bytes: out of memory: 301 B are needed, and 300 B of the host's memory are available: a test"} {
+	for _, says := range []string{"device host 1: allocate device memory: 301 bytes: out of memory: need 301 B, but only 300 B of host memory are available: a test"} {
 		if !errors.Is(err, ErrOutOfMemory) || err.Error() != says {
 			t.Errorf("got %v", err)
 		}
 	}
-	resident = 700 // all is touched: it is not free twice
+	resident = 700 // all pages are written: they must not count twice
 	if free, total, err := d[0].MemoryInfo(); free != 300 || total != 2000 || err != nil {
-		t.Errorf("%d of %d are free: %v", free, total, err)
+		t.Errorf("got %d of %d free: %v", free, total, err)
 	}
 	resident = 0
 	test.Check(t, a.Close(), b.Close())
@@ -297,15 +295,15 @@ func TestHostMemoryIsShared(t *testing.T) {
 	}
 }
 
-// However many allocate at once, no more is given than there is.
-func TestHostMemoryIsGivenOnce(t *testing.T) {
+// Concurrent allocations never exceed the available memory.
+func TestHostMemoryIsAllocatedOnce(t *testing.T) {
 	resident := int64(0)
 	d := limited(t, 4, 1000, &resident)
 	var group sync.WaitGroup
 	for _, one := range d {
 		for range 8 {
 			group.Go(func() {
-				for range 8 { // together more than there is
+				for range 8 { // more in total than available
 					_, _ = one.Alloc(7)
 					_, _ = one.AllocPinned(3)
 				}
@@ -317,17 +315,17 @@ func TestHostMemoryIsGivenOnce(t *testing.T) {
 	for _, one := range d {
 		now, most := one.Held(), one.Peak()
 		if now != most {
-			t.Errorf("%v holds %+v and held %+v", one, now, most)
+			t.Errorf("%v: got %+v, peak %+v", one, now, most)
 		}
 		sum += now.Memory + now.Pinned
 	}
 	if sum > 1000 || sum < 994 || sum != d[0].driver.host().used {
-		t.Errorf("%d bytes of 1000 were given", sum)
+		t.Errorf("allocated %d of 1000 bytes", sum)
 	}
 }
 
-// A look at the host serves for a while, and not for more than a part of what it found.
-func TestLooksAtTheHost(t *testing.T) {
+// A reading of the available memory is valid for a limited time and a limited fraction.
+func TestHostMemoryReadings(t *testing.T) {
 	looks := 0
 	l := &hostLedger{now: func() (host.Memory, error) {
 		looks++
@@ -335,18 +333,18 @@ func TestLooksAtTheHost(t *testing.T) {
 	}}
 	test.Check(t, l.take(16), l.take(50), l.take(40))
 	if looks != 1 {
-		t.Errorf("%d looks", looks)
+		t.Errorf("got %d readings", looks)
 	}
 	if test.Check(t, l.take(20)); looks != 2 {
-		t.Errorf("%d looks", looks)
+		t.Errorf("got %d readings", looks)
 	}
 	l.then = time.Now().Add(-time.Second)
 	if test.Check(t, l.take(1)); looks != 3 {
-		t.Errorf("%d looks", looks)
+		t.Errorf("got %d readings", looks)
 	}
 }
 
-// No size makes an allocation panic, on a host that knows what it has or not.
+// No size makes an allocation panic, whether the available memory is known or not.
 func TestSizesBeyondTheHost(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		d := hostDevices(t, 1)[0]
@@ -361,7 +359,7 @@ func TestSizesBeyondTheHost(t *testing.T) {
 	}
 }
 
-// What is wanted of devices that share the host's memory is added up, whatever the numbers.
+// Demands on devices that share host memory are added up without overflow.
 func TestFit(t *testing.T) {
 	resident := int64(0)
 	d := limited(t, 2, 1000, &resident)

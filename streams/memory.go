@@ -11,10 +11,10 @@ import (
 type Memory struct {
 	device *Device
 	size   int64
-	addr   uint64 // where kernels of a GPU find it
-	bytes  []byte // where the CPU finds it; nil for memory of a GPU
+	addr   uint64 // address for kernels of a GPU
+	bytes  []byte // memory as seen by the CPU; nil for GPU memory
 	pinned bool
-	handle any // the driver's own
+	handle any // owned by the driver
 	closed atomic.Bool
 }
 
@@ -24,15 +24,14 @@ func (m *Memory) Device() *Device { return m.device }
 // Size returns the size in bytes.
 func (m *Memory) Size() int64 { return m.size }
 
-// Address returns the address that kernels of a GPU use; 0 on a host device.
+// Address returns the address for kernels of a GPU; 0 on a CPU device.
 func (m *Memory) Address() uint64 { return m.addr }
 
-// Bytes returns the memory as the CPU sees it: pinned memory, and memory of
-// a host device. It is nil for memory of a GPU. On a host device, only kernels
-// of that device may touch it while streams run.
+// Bytes returns the memory if the CPU can access it: pinned memory, and memory of a CPU device. It is nil for GPU
+// memory. On a CPU device, only kernels of that device may access it while streams run.
 func (m *Memory) Bytes() []byte { return m.bytes }
 
-// Pinned reports whether this is host memory.
+// Pinned reports whether this is pinned host memory.
 func (m *Memory) Pinned() bool { return m.pinned }
 
 // All returns the whole block as a span.
@@ -41,32 +40,31 @@ func (m *Memory) All() Span { return Span{m, 0, m.size} }
 // Span returns bytes [offset, offset+length) of the block.
 func (m *Memory) Span(offset, length int64) Span { return Span{m, offset, length} }
 
-// within reports whether kernels of d may touch the memory.
+// within reports whether kernels of d may access the memory.
 func (m *Memory) within(d *Device) bool {
 	return m.device == d || m.pinned && m.device.Backend == d.Backend
 }
 
-// Close frees the memory. Nothing queued may still use it. Closing twice is no
-// error.
+// Close frees the memory. No queued work may still use it. Closing twice is allowed.
 func (m *Memory) Close() error {
 	m.closed.Store(true)
 	return m.device.discard(m, m.free, "free %d bytes", m.size)
 }
 
-// free gives the memory back.
+// free returns the memory to the driver.
 func (m *Memory) free() error {
 	m.device.count(m, -1)
 	return m.device.driver.free(m)
 }
 
-// Span is a part of a Memory, in bytes.
+// Span is a range of bytes of a Memory.
 type Span struct {
-	Memory *Memory
-	Offset int64
-	Length int64
+	Memory *Memory // nil for an empty span
+	Offset int64   // in bytes
+	Length int64   // in bytes
 }
 
-// String says what the span is part of and where it lies.
+// String returns the kind of memory and the range.
 func (s Span) String() string {
 	if s.Memory == nil {
 		return "no memory"
@@ -78,7 +76,7 @@ func (s Span) String() string {
 	return fmt.Sprintf("%s [%d, %d) of %d bytes", kind, s.Offset, s.Offset+s.Length, s.Memory.size)
 }
 
-// Check returns an error unless the span lies within its memory, which is not closed.
+// Check returns an error unless the span is within its memory and the memory is open.
 func (s Span) Check() error {
 	switch {
 	case s.Memory == nil || s.Offset < 0 || s.Length < 0 || s.Offset > s.Memory.size-s.Length:
@@ -90,17 +88,16 @@ func (s Span) Check() error {
 }
 
 var (
-	errBeyond = errors.New("the span is not within its memory")
+	errBeyond = errors.New("the span must be within its memory")
 	errFreed  = errors.New("the memory is closed")
 )
 
-// Overlaps reports whether two spans have bytes of one Memory in common.
+// Overlaps reports whether two spans share bytes of one Memory.
 func (s Span) Overlaps(t Span) bool {
 	return s.Memory == t.Memory && s.Memory != nil && s.Offset < t.Offset+t.Length && t.Offset < s.Offset+s.Length
 }
 
-// Address returns the address of the first byte that kernels of a GPU use; 0 where there is no
-// memory.
+// Address returns the address of the first byte for kernels of a GPU; 0 if there is no memory.
 func (s Span) Address() uint64 {
 	if s.Memory == nil {
 		return 0
@@ -108,16 +105,16 @@ func (s Span) Address() uint64 {
 	return s.Memory.addr + uint64(s.Offset)
 }
 
-// view returns the bytes of the span; only for memory that the CPU sees.
+// view returns the bytes of the span; only for memory that the CPU can access.
 func (s Span) view() []byte { return s.Memory.bytes[s.Offset : s.Offset+s.Length] }
 
-// View returns bytes as a slice of T, whose size must divide the number of
-// bytes; the memory must be aligned for T, as Alloc's is.
+// View returns bytes as a slice of T. It panics unless the size of T divides the number of bytes. The memory must
+// be aligned for T, as memory from Alloc is.
 func View[T any](bytes []byte) []T {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
 	if len(bytes)%size != 0 {
-		panic(fmt.Sprintf("streams: %d bytes are no whole number of elements of %d bytes", len(bytes), size))
+		panic(fmt.Sprintf("streams: view: number of bytes must be a multiple of %d, got %d", size, len(bytes)))
 	}
 	if len(bytes) == 0 {
 		return nil
@@ -125,30 +122,28 @@ func View[T any](bytes []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(bytes))), len(bytes)/size)
 }
 
-// Pitched is where a box of bytes lies: planes of rows of bytes, at fixed
-// distances. The size of the box is CopyBox's to say.
+// Pitched is the location of a box of bytes: planes of rows at fixed distances. The size of the box is an argument
+// of CopyBox.
 type Pitched struct {
-	Span   Span  // the box lies within it
-	Offset int64 // of the first byte of the box, from that of the span
-	Pitch  int64 // bytes from one row to the next, the row's own included; of no meaning where a plane has one row
-	Plane  int64 // bytes from one plane to the next, the plane's own included; of no meaning where there is one plane
+	Span   Span  // memory that contains the box
+	Offset int64 // of the first byte of the box, from the start of the span, in bytes
+	Pitch  int64 // distance of rows in bytes, including the row itself; ignored if a plane has one row
+	Plane  int64 // distance of planes in bytes, including the plane itself; ignored if there is one plane
 }
 
-// String says where the box lies.
+// String returns the location of the box.
 func (p Pitched) String() string {
 	return fmt.Sprintf("%v at %d, pitch %d, plane %d", p.Span, p.Offset, p.Pitch, p.Plane)
 }
 
-// CopyBox queues a copy of a box of depth planes of height rows of width bytes
-// from src to dst; a depth of 1 makes it a copy in 2-D. Either may be memory of
-// this device, of a peer, or pinned host memory, as in Copy. Rows must not
-// overlap, nor planes, nor src and dst.
+// CopyBox queues a copy of a box of depth planes of height rows of width bytes from src to dst; with a depth of 1
+// it is a 2-D copy. Either may be memory of this device, of a peer, or pinned host memory, as in Copy. Rows must
+// not overlap, nor planes, nor src and dst.
 //
-// A device copies boxes whose planes are a whole number of rows apart, and whose
-// pitch is not beyond what it takes, 2 GiB on today's GPUs. Of another box the
-// error is ErrUnsuited, and nothing was queued. What is a box of fewer
-// dimensions counts as such: one row a plane, planes that go on where the last
-// one ended, rows without a gap. Host devices refuse the same boxes as GPUs.
+// The distance of planes must be a multiple of the pitch, and the pitch within the limit of the device, 2 GiB on
+// current GPUs. For other boxes the error is ErrUnsuited, and nothing is queued. Boxes that can be described with
+// fewer dimensions are: those with one row per plane, with contiguous planes, or with rows without gaps. CPU
+// devices reject the same boxes as GPUs.
 func (s *Stream) CopyBox(dst, src Pitched, width, height, depth int64) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -167,7 +162,7 @@ func (s *Stream) CopyBox(dst, src Pitched, width, height, depth int64) error {
 	return s.after(copied(CopyWork, dst.Span.Memory, src.Span.Memory, width*height*depth))
 }
 
-// copyBox queues a box that was checked and folded.
+// copyBox queues a checked and folded box.
 func (s *Stream) copyBox(b box) error {
 	if b.height == 1 {
 		return s.queue.copy(b.spans())
@@ -184,12 +179,12 @@ type box struct {
 	width, height, depth int64
 }
 
-// String says what goes where.
+// String returns the size, destination and source.
 func (b box) String() string {
 	return fmt.Sprintf("%d planes of %d rows of %d bytes to %v from %v", b.depth, b.height, b.width, b.dst, b.src)
 }
 
-// spans returns what the box spans at either end, gaps included.
+// spans returns the extent of the box at either end, including gaps.
 func (b box) spans() (dst, src Span) { return b.span(b.dst), b.span(b.src) }
 
 func (b box) span(p Pitched) Span {
@@ -197,38 +192,37 @@ func (b box) span(p Pitched) Span {
 	return Span{p.Span.Memory, p.Span.Offset + p.Offset, length}
 }
 
-// check rejects what does not lie in its spans, or overlaps.
+// check returns an error if the box exceeds its spans, or overlaps.
 func (b box) check() error {
 	if b.width < 1 || b.height < 1 || b.depth < 1 {
-		return errors.New("a box has a byte, a row and a plane at least")
+		return errors.New("width, height and depth must be at least 1")
 	}
 	if err := b.checkEnd(b.dst); err != nil {
-		return fmt.Errorf("the destination: %w", err)
+		return fmt.Errorf("destination: %w", err)
 	}
 	if err := b.checkEnd(b.src); err != nil {
-		return fmt.Errorf("the source: %w", err)
+		return fmt.Errorf("source: %w", err)
 	}
 	return nil
 }
 
-// checkEnd divides where it could multiply: products of what a caller says may
-// not fit in 64 bits. The room that is left after the last row of a plane bounds
-// the next product.
+// checkEnd divides instead of multiplying: products of the caller's values may overflow 64 bits. The bytes
+// remaining after the last row of a plane bound the next product.
 func (b box) checkEnd(p Pitched) error {
 	if err := p.Span.Check(); err != nil {
 		return err
 	}
 	if p.Offset < 0 || p.Pitch < 0 || p.Plane < 0 {
-		return errors.New("it has a negative offset or distance")
+		return errors.New("offset, pitch and plane must not be negative")
 	}
-	past := func() error { return fmt.Errorf("it reaches past its span of %d bytes", p.Span.Length) }
+	past := func() error { return fmt.Errorf("must be within its span of %d bytes", p.Span.Length) }
 	if b.width > p.Span.Length || p.Offset > p.Span.Length-b.width {
 		return past()
 	}
 	room, plane := p.Span.Length-p.Offset-b.width, b.width
 	if more := b.height - 1; more > 0 {
 		if p.Pitch < b.width {
-			return fmt.Errorf("rows of %d bytes overlap at a pitch of %d", b.width, p.Pitch)
+			return fmt.Errorf("rows must not overlap, got rows of %d bytes and a pitch of %d", b.width, p.Pitch)
 		}
 		if more > room/p.Pitch {
 			return past()
@@ -237,7 +231,7 @@ func (b box) checkEnd(p Pitched) error {
 	}
 	if more := b.depth - 1; more > 0 {
 		if p.Plane < plane {
-			return fmt.Errorf("planes that span %d bytes overlap %d bytes apart", plane, p.Plane)
+			return fmt.Errorf("planes must not overlap, got planes of %d bytes at a distance of %d", plane, p.Plane)
 		}
 		if more > room/p.Plane {
 			return past()
@@ -246,9 +240,8 @@ func (b box) checkEnd(p Pitched) error {
 	return nil
 }
 
-// folded returns the same box with as few planes and rows as it can have. Where
-// planes without gaps become rows, their distance is not beyond the limit of a
-// pitch. The distance between rows or planes is left as it is where there is only one.
+// folded returns the same box with as few planes and rows as possible. If planes without gaps become rows, their
+// distance must be within the limit of a pitch. The distance of rows or planes is unchanged if there is only one.
 func (b box) folded(limit int64) box {
 	if b.height == 1 {
 		b = b.planesAsRows()
@@ -263,26 +256,24 @@ func (b box) folded(limit int64) box {
 	return b
 }
 
-// planesAsRows returns a box whose planes have no gaps in 2-D.
+// planesAsRows returns the 2-D form of a box whose planes have no gaps.
 func (b box) planesAsRows() box {
 	b.width, b.height, b.depth = b.width*b.height, b.depth, 1
 	b.dst.Pitch, b.src.Pitch = b.dst.Plane, b.src.Plane
 	return b
 }
 
-// goesOn reports whether the first row of each plane comes one pitch after the
-// last row of the plane before.
+// goesOn reports whether the first row of each plane is one pitch after the last row of the plane before.
 func (b box) goesOn(p Pitched) bool { return p.Plane-(b.height-1)*p.Pitch == p.Pitch }
 
-// suits rejects with ErrUnsuited a box of several rows that the devices' copies
-// cannot be told of.
+// suits returns ErrUnsuited for a box of several rows that a device copy cannot describe.
 func (b box) suits(limit int64) error {
 	for _, p := range [...]Pitched{b.dst, b.src} {
 		if p.Pitch > limit {
-			return fmt.Errorf("%w: rows lie %d bytes apart, the device takes %d at most", ErrUnsuited, p.Pitch, limit)
+			return fmt.Errorf("%w: pitch must be at most %d bytes, got %d", ErrUnsuited, limit, p.Pitch)
 		}
 		if b.depth > 1 && p.Plane%p.Pitch != 0 {
-			return fmt.Errorf("%w: planes lie %d bytes apart, which is no whole number of rows of %d", ErrUnsuited,
+			return fmt.Errorf("%w: the distance of planes, %d bytes, must be a multiple of the pitch, %d", ErrUnsuited,
 				p.Plane, p.Pitch)
 		}
 	}

@@ -4,7 +4,7 @@ package streams
 
 import "fmt"
 
-// reserve returns zeros, which are memory here.
+// reserve returns zeroed bytes. On this system they take memory.
 func reserve(bytes int64) ([]byte, error) {
 	if bytes > addressSpace {
 		return nil, fmt.Errorf("%w: %s of address space", ErrOutOfMemory, Size(bytes))
@@ -12,5 +12,5 @@ func reserve(bytes int64) ([]byte, error) {
 	return make([]byte, bytes), nil
 }
 
-// release leaves it to the garbage collector.
+// release leaves the bytes to the garbage collector.
 func release([]byte) error { return nil }

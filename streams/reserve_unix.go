@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve returns zeros that take no memory until they are written.
+// reserve returns zeroed bytes that take no memory until they are written.
 func reserve(bytes int64) ([]byte, error) {
 	b, err := unix.Mmap(-1, 0, int(bytes), unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
@@ -18,7 +18,7 @@ func reserve(bytes int64) ([]byte, error) {
 	return b, nil
 }
 
-// release gives back what reserve returned.
+// release frees the bytes of reserve.
 func release(bytes []byte) error {
 	if bytes == nil {
 		return nil

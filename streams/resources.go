@@ -13,23 +13,23 @@ import (
 	"github.com/halox/halox/internal/guard"
 )
 
-// Resources are closed together, the last one first, but streams before all else: what is still
-// queued on them after an error may use the rest. What is in use stays, to be closed by another Close.
+// Resources are closed together, the last one first, except that streams are closed before everything else: work
+// still queued on them after an error may use the rest. Resources in use stay open, to be closed by another Close.
 //
-// They keep the first error of what they make, so that it is checked once, by Err or Done, before anything made is
-// used. After an error they make nothing more and return nil.
+// Resources keep the first error of their methods, so that it is checked once, by Err or Done, before the objects
+// are used. After an error they create nothing more and return nil.
 type Resources struct {
 	closers []io.Closer
 	err     error
 }
 
-// Add remembers what has to be closed.
+// Add adds objects to be closed.
 func (r *Resources) Add(closers ...io.Closer) { r.closers = append(r.closers, closers...) }
 
-// Err returns the first error of what was to be made.
+// Err returns the first error of a creation.
 func (r *Resources) Err() error { return r.err }
 
-// Done returns the first error of what was to be made. If there is one, everything is closed.
+// Done returns the first error of a creation. If there is one, everything is closed.
 func (r *Resources) Done() error {
 	if r.err == nil {
 		return nil
@@ -55,7 +55,7 @@ func (r *Resources) NewStream(d *Device, p Priority) *Stream {
 // NewEvent creates an event.
 func (r *Resources) NewEvent(d *Device) *Event { return made(r, d.NewEvent) }
 
-// NewTimedEvent creates an event that takes the time.
+// NewTimedEvent creates an event with a time.
 func (r *Resources) NewTimedEvent(d *Device) *Event { return made(r, d.NewTimedEvent) }
 
 func made[T io.Closer](r *Resources, create func() (T, error)) (x T) {
@@ -65,8 +65,8 @@ func made[T io.Closer](r *Resources, create func() (T, error)) (x T) {
 	return x
 }
 
-// Into returns a function that takes what a call has made, and its error, as the methods of Resources do:
-// Into(&r, &x)(New(y)). The call is made in any case.
+// Into returns a function that takes the results of a constructor, an object and an error, as the methods of
+// Resources do: Into(&r, &x)(New(y)). The constructor is called even after an error.
 func Into[T io.Closer](r *Resources, to *T) func(T, error) {
 	return func(x T, err error) {
 		if err == nil {
@@ -78,8 +78,8 @@ func Into[T io.Closer](r *Resources, to *T) func(T, error) {
 	}
 }
 
-// Close closes everything, see Resources. Streams of several devices are waited for together.
-// Closing twice is no error.
+// Close closes everything, see Resources. It waits for streams of several devices together. Closing twice is
+// allowed.
 func (r *Resources) Close() error {
 	streams := map[*Device][]*Stream{}
 	var errs []error
@@ -112,11 +112,11 @@ func (r *Resources) Close() error {
 // UploadLimit is how long Upload waits for the device.
 const UploadLimit = 30 * time.Second
 
-// Upload allocates memory on a device and fills it with the bytes of the values; none are an error. T holds no
-// pointers. It waits until they are there.
+// Upload allocates memory on a device, fills it with the bytes of the values, and waits for the copy. There must
+// be at least one value. T must not contain pointers.
 func Upload[T any](d *Device, values []T) (m *Memory, err error) {
 	if len(values) == 0 {
-		return nil, errors.New("streams: upload of no values")
+		return nil, errors.New("streams: upload: must have at least one value")
 	}
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(values[0])))
 	var open Resources
@@ -135,22 +135,21 @@ func Upload[T any](d *Device, values []T) (m *Memory, err error) {
 	return m, nil
 }
 
-// WrapStream returns a stream that the caller made with CUDA, a CUstream or
-// cudaStream_t of this device, so that halox can order its work after and before
-// the caller's. Close leaves the caller's stream as it is.
+// WrapStream returns a stream that the caller created with CUDA, a CUstream or cudaStream_t of this device, so
+// that halox can order its work with the caller's. Close leaves the caller's stream unchanged.
 func (d *Device) WrapStream(handle uintptr) (*Stream, error) {
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	w, ok := d.driver.(wrapper)
 	if !ok || handle == 0 {
-		return nil, d.fail(errNotWrapped, "take stream %#x of the caller", handle)
+		return nil, d.fail(errNotWrapped, "wrap stream %#x", handle)
 	}
 	s := &Stream{device: d, queue: w.wrapQueue(handle), track: d.newTrack()}
 	return s, d.keep(s)
 }
 
-// Handle returns the stream as libraries of CUDA take it, a CUstream or cudaStream_t; 0 of a host device.
+// Handle returns the stream for CUDA libraries, a CUstream or cudaStream_t; 0 for a CPU device.
 func (s *Stream) Handle() uintptr {
 	if q, ok := s.queue.(handled); ok {
 		return q.handle()
@@ -158,49 +157,48 @@ func (s *Stream) Handle() uintptr {
 	return 0
 }
 
-// Within calls do on a thread whose current CUDA context is that of the device, as libraries of CUDA find it. It is an
-// error on a host device.
-func (d *Device) Within(do func() error) error {
+// InContext calls do on a thread whose current CUDA context is that of the device, as CUDA libraries need it. It
+// returns an error on a CPU device.
+func (d *Device) InContext(do func() error) error {
 	if err := d.usable(); err != nil {
 		return err
 	}
 	e, ok := d.driver.(entered)
 	if !ok {
-		return d.fail(errNotEntered, "call a library of CUDA")
+		return d.fail(errNotEntered, "call a CUDA library")
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := e.enter(); err != nil {
-		return d.fail(err, "call a library of CUDA")
+		return d.fail(err, "call a CUDA library")
 	}
 	return do()
 }
 
-var errNotEntered = errors.New("only a GPU has a context")
+var errNotEntered = errors.New("must be a GPU")
 
-// WrapMemory returns device memory that the caller has: its address on a GPU, a
-// CUdeviceptr, and its size in bytes. Close leaves the memory as it is; it must
-// outlive all that uses it here.
+// WrapMemory returns device memory owned by the caller, given by its address on a GPU, a CUdeviceptr, and its size
+// in bytes. Close leaves the memory unchanged; it must outlive everything that uses it.
 func (d *Device) WrapMemory(address uint64, bytes int64) (*Memory, error) {
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	if _, ok := d.driver.(wrapper); !ok || address == 0 || bytes < 1 || uint64(bytes) > math.MaxUint64-address {
-		return nil, d.fail(errNotWrapped, "take %d bytes of the caller at %#x", bytes, address)
+		return nil, d.fail(errNotWrapped, "wrap %d bytes at %#x", bytes, address)
 	}
 	return &Memory{device: d, size: bytes, addr: address}, nil
 }
 
-// WrapBytes returns memory of a host device that the caller has.
+// WrapBytes returns memory of a CPU device that the caller owns.
 func (d *Device) WrapBytes(bytes []byte) (*Memory, error) {
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	if !d.HostMemory || len(bytes) == 0 {
-		return nil, d.fail(errNotWrapped, "take %d bytes of the caller", len(bytes))
+		return nil, d.fail(errNotWrapped, "wrap %d bytes", len(bytes))
 	}
 	return &Memory{device: d, size: int64(len(bytes)), bytes: bytes}, nil
 }
 
-var errNotWrapped = errors.New("only a GPU takes streams and addresses, which are not 0 and end within 64 bits, " +
-	"and only a host device bytes")
+var errNotWrapped = errors.New("streams and addresses must be for a GPU, not 0, and end within 64 bits; " +
+	"bytes must be for a CPU device")

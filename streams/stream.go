@@ -13,11 +13,11 @@ type Stream struct {
 	device   *Device
 	queue    queue
 	track    *track // nil unless the device is traced
-	captured bool   // what is queued becomes part of a graph
+	captured bool   // queued work becomes part of a graph
 	closed   atomic.Bool
 }
 
-// usable returns an error if there is no stream, it is closed, or its device dead.
+// usable returns an error if the stream is nil or closed, or its device dead.
 func (s *Stream) usable() error {
 	if s == nil {
 		return errNoStream
@@ -31,12 +31,11 @@ func (s *Stream) usable() error {
 // Device returns the device of the stream.
 func (s *Stream) Device() *Device { return s.device }
 
-// Copy queues a copy of src to dst, which have the same length and do not overlap. Either may be
-// memory of this device, of a peer, or pinned host memory.
+// Copy queues a copy of src to dst, which must have the same length and not overlap. Either may be memory of this
+// device, of a peer, or pinned host memory.
 func (s *Stream) Copy(dst, src Span) error { return s.CopyAs(CopyWork, dst, src) }
 
-// CopyAs is Copy that says what kind of work the copy is, for one that is not part of an
-// exchange.
+// CopyAs is like Copy, but records another kind of work in traces, for a copy that is not part of an exchange.
 func (s *Stream) CopyAs(work Work, dst, src Span) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -45,10 +44,10 @@ func (s *Stream) CopyAs(work Work, dst, src Span) error {
 		return s.device.fail(err, "copy to %v from %v", dst, src)
 	}
 	if dst.Length != src.Length {
-		return s.device.fail(errors.New("the spans differ in length"), "copy to %v from %v", dst, src)
+		return s.device.fail(errors.New("spans must have the same length"), "copy to %v from %v", dst, src)
 	}
 	if dst.Overlaps(src) {
-		return s.device.fail(errors.New("the spans overlap"), "copy to %v from %v", dst, src)
+		return s.device.fail(errors.New("spans must not overlap"), "copy to %v from %v", dst, src)
 	}
 	if dst.Length == 0 {
 		return nil
@@ -68,10 +67,10 @@ func (s *Stream) Launch(k *Kernel) error {
 		return err
 	}
 	if k == nil {
-		return s.device.fail(errors.New("the kernel is nil"), "launch")
+		return s.device.fail(errors.New("the kernel must not be nil"), "launch")
 	}
 	if k.device != s.device {
-		return s.device.fail(fmt.Errorf("the kernel is one of device %v", k.device), "launch %s", k.name)
+		return s.device.fail(fmt.Errorf("the kernel belongs to device %v", k.device), "launch %s", k.name)
 	}
 	if err := s.before(); err != nil {
 		return err
@@ -82,16 +81,16 @@ func (s *Stream) Launch(k *Kernel) error {
 	return s.after(Operation{Name: k.name, Work: k.work})
 }
 
-// Record queues the event: it is done once all that was queued before it is.
+// Record queues the event: it is done once all work queued before it is done.
 func (s *Stream) Record(e *Event) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
 	if e == nil {
-		return s.device.fail(errors.New("the event is nil"), "record an event")
+		return s.device.fail(errors.New("the event must not be nil"), "record an event")
 	}
 	if e.device != s.device {
-		return s.device.fail(fmt.Errorf("the event is one of device %v", e.device), "record an event")
+		return s.device.fail(fmt.Errorf("the event belongs to device %v", e.device), "record an event")
 	}
 	if err := s.queue.record(e.marker); err != nil {
 		return s.device.fail(err, "record an event")
@@ -99,15 +98,14 @@ func (s *Stream) Record(e *Event) error {
 	return nil
 }
 
-// Wait makes all that is queued later wait for the last Record of e that was
-// called before this call. The event may be one of another device of the same
-// platform. The host does not wait.
+// Wait makes all work queued later wait for the last Record of e called before this call. The event may belong to
+// another device of the same platform. The host does not wait.
 func (s *Stream) Wait(e *Event) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
 	if e == nil {
-		return s.device.fail(errors.New("the event is nil"), "wait for an event")
+		return s.device.fail(errors.New("the event must not be nil"), "wait for an event")
 	}
 	if err := s.before(); err != nil {
 		return err
@@ -118,8 +116,8 @@ func (s *Stream) Wait(e *Event) error {
 	return s.after(Operation{Name: "wait", Work: WaitWork, With: e.device})
 }
 
-// Sync makes the host wait until the stream has done all that was queued, for
-// at most limit, and returns what went wrong on it.
+// Sync makes the host wait until the stream has completed all queued work, for at most limit, and returns the
+// error of the stream.
 func (s *Stream) Sync(limit time.Duration) error {
 	if s == nil {
 		return errNoStream
@@ -134,7 +132,7 @@ func (s *Stream) Sync(limit time.Duration) error {
 	return s.device.fail(err, "wait for a stream")
 }
 
-// await waits until the stream is done, and no longer than limit.
+// await waits until the stream is done, for at most limit.
 func (s *Stream) await(limit time.Duration) (done bool, err error) {
 	wait := paceOf(syncThreads).Begin()
 	for {
@@ -152,9 +150,8 @@ func (s *Stream) await(limit time.Duration) (done bool, err error) {
 
 func notDone(limit time.Duration) error { return fmt.Errorf("not done after %v", limit) }
 
-// Close waits for the stream, not longer than 10 s, and frees it. A stream that
-// takes longer kills its device, since to free anything there would wait for
-// it. Closing twice is no error.
+// Close waits for the stream, for at most 10 s, and frees it. A stream that takes longer makes its device
+// unusable, since freeing anything there would wait for it. Closing twice is allowed.
 func (s *Stream) Close() error {
 	if s.captured {
 		return s.device.fail(errCaptured, "close a stream")
@@ -195,7 +192,7 @@ func (e *Event) Done() (bool, error) {
 		return false, err
 	}
 	ok, err := e.marker.done()
-	return ok, e.device.fail(err, "ask for an event")
+	return ok, e.device.fail(err, "query an event")
 }
 
 // Sync makes the host wait until the event is done, for at most limit.
@@ -212,68 +209,65 @@ func (e *Event) Sync(limit time.Duration) error {
 	}
 }
 
-// Since returns the time on the device from one event to another, both timed ones of the
-// device, recorded and done.
+// Since returns the time on the device between two events. Both must be timed events of the device, recorded and
+// done.
 func (e *Event) Since(start *Event) (time.Duration, error) {
 	if e == nil || start == nil {
 		return 0, errNoEvent
 	}
 	if start.device != e.device {
-		return 0, e.device.fail(fmt.Errorf("the other is one of device %v", start.device),
-			"ask for the time between events")
+		return 0, e.device.fail(fmt.Errorf("the start event belongs to device %v", start.device),
+			"query the time between events")
 	}
 	if err := e.device.alive(); err != nil {
 		return 0, err
 	}
 	t, err := e.marker.since(start.marker)
-	return t, e.device.fail(err, "ask for the time between events")
+	return t, e.device.fail(err, "query the time between events")
 }
 
-// syncThreads is how many threads may wait for devices at once: one a device
-// of a large host.
+// syncThreads is the number of threads that may wait for devices at once: one per device of a large host.
 const syncThreads = 7
 
-// Close frees the event. Closing twice is no error.
+// Close frees the event. Closing twice is allowed.
 func (e *Event) Close() error {
 	return e.device.discard(e, e.marker.close, "free an event")
 }
 
-// KernelSpec is all that a launch needs, in both forms. A device takes the one that its
-// backend runs, see Traits.GoKernels, and leaves the other alone.
+// KernelSpec describes a launch, in both forms. A device uses the form of its backend, see Traits.GoKernels, and
+// ignores the other.
 type KernelSpec struct {
 	Name string // for errors and traces
-	Work Work   // for traces; none is OtherWork
-	Uses []Span // the memory it touches: all of this device, or pinned
-	// Memory of peers that it stores into, over links on which EnablePeer was
-	// called.
+	Work Work   // for traces; default OtherWork
+	Uses []Span // memory it accesses: all of this device, or pinned
+	// Reaches is memory of peers that it stores into, over links on which EnablePeer was called.
 	Reaches []Span
 
-	// The Go form: what to run, in the stream's own goroutine.
+	// Run is the Go form. It runs in the goroutine of the stream.
 	Run func()
-	// The same for a kernel with an Argument, which gets it as it was when the
-	// launch was queued or captured.
+	// RunWith is the Go form for a kernel with an Argument. It gets the argument as it was when the launch was queued
+	// or captured.
 	RunWith func(argument []byte)
 
-	// The CUDA form: the function, its geometry, the dynamic shared memory in bytes,
-	// and its only parameter, a struct passed by value.
-	Function    Function
-	Grid, Block [3]int
-	Shared      int
-	Argument    []byte
+	// Function is the CUDA form.
+	Function Function
+	Grid     [3]int // blocks per axis
+	Block    [3]int // threads per axis
+	Shared   int    // bytes of dynamic shared memory; default 0
+	Argument []byte // the only parameter, a struct passed by value
 
-	// Early lets a GPU that can, of compute capability 9.0 or later, start the kernel
-	// while what is queued before it still ends, which saves a microsecond or two. All its
-	// threads wait themselves, before all else (griddepcontrol.wait). It is for kernels
-	// that do.
+	// Early lets a GPU of compute capability 9.0 or later start the kernel while the work queued before it ends,
+	// which saves 1 to 2 us. Every thread of the kernel must first wait (griddepcontrol.wait). Default false.
 	Early bool
 
-	// Cooperative has all thread blocks of a GPU run at the same time, as those must that wait for each
-	// other. NewKernel rejects a grid of more than the GPU holds at once. Such a launch is not early.
+	// Cooperative makes all thread blocks run at the same time, as needed by blocks that wait for each other.
+	// NewKernel rejects a grid with more blocks than the GPU can hold at once. A cooperative launch is never early.
+	// Default false.
 	Cooperative bool
 }
 
-// Kernel is a launch made ready: it is queued any number of times, with the
-// same arguments, and queuing it allocates nothing.
+// Kernel is a prepared launch: it can be queued repeatedly with the same arguments, and queuing it does not
+// allocate.
 type Kernel struct {
 	device   *Device
 	name     string
@@ -281,26 +275,26 @@ type Kernel struct {
 	launcher launcher
 }
 
-// NewKernel makes a launch ready. It rejects memory of other devices: only
-// copies cross.
+// NewKernel prepares a launch. It rejects memory of other devices in Uses: only copies access memory of two
+// devices.
 func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	for _, u := range spec.Uses {
 		if err := u.Check(); err != nil {
-			return nil, d.fail(fmt.Errorf("it may not touch %v: %w", u, err), "prepare %s", spec.Name)
+			return nil, d.fail(fmt.Errorf("must use valid memory, got %v: %w", u, err), "prepare %s", spec.Name)
 		}
 		if !u.Memory.within(d) {
-			return nil, d.fail(fmt.Errorf("it may not touch %v", u), "prepare %s", spec.Name)
+			return nil, d.fail(fmt.Errorf("must use its own or pinned memory, got %v", u), "prepare %s", spec.Name)
 		}
 	}
 	for _, r := range spec.Reaches {
 		if err := r.Check(); err != nil {
-			return nil, d.fail(fmt.Errorf("it cannot reach %v: %w", r, err), "prepare %s", spec.Name)
+			return nil, d.fail(fmt.Errorf("must reach valid memory, got %v: %w", r, err), "prepare %s", spec.Name)
 		}
 		if !d.Reaches(r.Memory) {
-			return nil, d.fail(fmt.Errorf("it cannot reach %v: peer access is not enabled", r), "prepare %s", spec.Name)
+			return nil, d.fail(fmt.Errorf("peer access is not enabled to %v", r), "prepare %s", spec.Name)
 		}
 	}
 	l, err := d.driver.kernel(&spec)
@@ -314,8 +308,8 @@ func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
 	return kept(d, k, l.close)
 }
 
-// Argument returns the argument of a launch, which may be changed between two launches by
-// the thread that makes them: a launch takes a copy. It is nil of what runs by KernelSpec.Run.
+// Argument returns the argument of a launch, which may be changed between launches by the thread that queues them:
+// a launch takes a copy. It is nil for kernels with KernelSpec.Run.
 func (k *Kernel) Argument() []byte {
 	if a, ok := k.launcher.(argued); ok {
 		return a.argument()
@@ -326,7 +320,7 @@ func (k *Kernel) Argument() []byte {
 // Name returns the name given in the spec.
 func (k *Kernel) Name() string { return k.name }
 
-// Close frees the launch. Closing twice is no error.
+// Close frees the kernel. Closing twice is allowed.
 func (k *Kernel) Close() error {
 	if !k.device.drop(k) {
 		return nil
@@ -342,19 +336,19 @@ type Module struct {
 
 // Function is a kernel of a module.
 type Function interface {
-	// Usage returns what one thread and one block of the kernel need.
+	// Usage returns the resources of a thread and a block of the kernel.
 	Usage() (Usage, error)
-	// AtOnce returns how many blocks of so many threads, with so many bytes of dynamic shared memory,
-	// one multiprocessor holds at a time.
+	// AtOnce returns how many blocks with the given number of threads, and bytes of dynamic shared memory, one
+	// multiprocessor can hold at once.
 	AtOnce(threads, shared int) (int, error)
 }
 
-// Usage is what a kernel of a GPU needs.
+// Usage holds the resources of a GPU kernel.
 type Usage struct {
-	Registers int // a thread
-	Local     int // bytes a thread, spills among them
-	Shared    int // bytes a block, static
-	Threads   int // the most a block may have
+	Registers int // per thread
+	Local     int // bytes per thread, including spills
+	Shared    int // bytes per block, static
+	Threads   int // maximum per block
 }
 
 // LoadModule loads a compiled image, a cubin or PTX, on a GPU.
@@ -369,7 +363,7 @@ func (d *Device) LoadModule(image []byte) (*Module, error) {
 	return kept(d, &Module{device: d, module: m}, m.close)
 }
 
-// Function returns the kernel of that name.
+// Function returns the kernel of the given name.
 func (m *Module) Function(name string) (Function, error) {
 	if err := m.device.alive(); err != nil {
 		return nil, err
@@ -378,7 +372,7 @@ func (m *Module) Function(name string) (Function, error) {
 	return f, m.device.fail(err, "find kernel %s", name)
 }
 
-// Close unloads the module. Closing twice is no error.
+// Close unloads the module. Closing twice is allowed.
 func (m *Module) Close() error {
 	return m.device.discard(m, m.module.close, "unload a module")
 }

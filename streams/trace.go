@@ -9,44 +9,44 @@ import (
 	"time"
 )
 
-// Trace is what a tracer found out.
+// Trace holds the operations recorded by a tracer.
 type Trace struct {
-	Devices []DeviceTrace // as NewTracer was given them
-	// of the host's clock, that times count from: when the first operation began; zero where there is none
+	Devices []DeviceTrace // in the order given to NewTracer
+	// Zero is the host time that times count from: when the first operation began. It is zero if there are no
+	// operations.
 	Zero time.Time
 }
 
-// DeviceTrace is what the streams of one device did.
+// DeviceTrace holds the operations of the streams of one device.
 type DeviceTrace struct {
-	Device *Device
-	// Within is how far all times of this device may be off those of others, in either
-	// direction; 0 for host devices, which share a clock. Times of one device are as
-	// exact as its events, see Event.Since.
-	Within  time.Duration
-	Streams []StreamTrace // in the order in which they were made, without those that did nothing, and then the lanes
-	Lost    int           // operations that are not here: they were never done, or too many
-	Err     error         // why there may be less here than there was, nil if all is
+	Device *Device // the traced device
+	// ClockError is the uncertainty of times of this device relative to those of others, in either direction; 0 for CPU
+	// devices, which share a clock. Times of one device are as exact as its events, see Event.Since.
+	ClockError time.Duration
+	Streams    []StreamTrace // in the order of their creation, without empty ones, followed by the lanes
+	Lost       int           // number of missing operations: those never done, and those beyond the capacity
+	Err        error         // why operations may be missing, or nil
 }
 
-// StreamTrace is what one stream did, or what is in one lane, in order.
+// StreamTrace holds the operations of one stream or lane, in order.
 type StreamTrace struct {
-	Name       string
-	Operations []Operation
+	Name       string      // set by Stream.SetName or Device.NewLane
+	Operations []Operation // in the order of their times
 }
 
-// Operation is one thing that a stream did. Those of one stream do not overlap. An
-// operation begins when the one before it ended or, where the stream had nothing else to
-// do, when the host queued it: the time until a GPU starts on it is part of it.
+// Operation is one operation of a stream. Operations of one stream do not overlap. An operation begins when the
+// one before it ended or, if the stream was idle, when the host queued it, so it includes the launch latency.
 type Operation struct {
-	Name       string // of a kernel, or what was copied where to
-	Work       Work
-	Step       int64
-	Bytes      int64   // of a copy
-	With       *Device // where a copy goes or comes from, or the device that was waited for; may be this device
-	Begin, End time.Duration
+	Name  string        // of a kernel, or the direction of a copy
+	Work  Work          // kind of work
+	Step  int64         // step number, see Stream.BeginStep
+	Bytes int64         // of a copy
+	With  *Device       // the other device of a copy, or the device that was waited for; may be this device
+	Begin time.Duration // since Trace.Zero
+	End   time.Duration // since Trace.Zero
 }
 
-// copied describes a copy: constants alone, since to queue it must allocate nothing.
+// copied describes a copy. It uses only constant strings, since queuing must not allocate.
 func copied(work Work, dst, src *Memory, bytes int64) Operation {
 	o := Operation{Work: work, Bytes: bytes, Name: "copy", With: dst.device}
 	switch {
@@ -60,9 +60,8 @@ func copied(work Work, dst, src *Memory, bytes int64) Operation {
 	return o
 }
 
-// Trace returns what was done in the window until now, at times of the host's clock since
-// the first operation began. It may be called while streams are still busy, or after a
-// failure: then it returns what was done.
+// Trace returns the operations in the window so far, with host times since the first operation began. It may be
+// called while streams are busy, or after a failure: then it returns the completed operations.
 func (t *Tracer) Trace() *Trace {
 	all := &Trace{}
 	var zero time.Time
@@ -70,7 +69,7 @@ func (t *Tracer) Trace() *Trace {
 	for i, p := range t.tapes {
 		d := DeviceTrace{Device: p.device}
 		found[i], d.Lost, d.Err = p.moments()
-		d.Within = p.clock.within()
+		d.ClockError = p.clock.within()
 		all.Devices = append(all.Devices, d)
 		begins := []time.Time{p.firstNote()}
 		for _, m := range found[i] {
@@ -89,30 +88,29 @@ func (t *Tracer) Trace() *Trace {
 	return all
 }
 
-// moment is a mark with the host's time at which it was done.
+// moment is a mark and the host time at which it was done.
 type moment struct {
 	*mark
 	at time.Time
 }
 
-// moments returns the marks of a device that were done, in the order in which they were
-// recorded on each stream, and how many operations there are none for.
+// moments returns the completed marks of a device, in the order in which they were recorded on each stream, and
+// the number of operations without a mark.
 func (t *tape) moments() (found []moment, lost int, err error) {
 	marks, lost, err := t.done()
 	if err != nil || len(marks) == 0 {
 		return nil, lost, err
 	}
 	if t.clock.last.event == nil {
-		// A device that hangs does not show its clock again, but what it did before.
+		// A device that hangs does not show its clock again, but its completed operations are available.
 		t.clock.last, err = t.sight()
 	}
 	found, failed := t.times(marks)
 	return found, lost, errors.Join(err, failed)
 }
 
-// times adds the times. Those between events are less exact the further apart they are,
-// so the marks are looked at from the earliest of them, and that one alone from the
-// clock's.
+// times adds host times. The error of a time between two events grows with the time, so times are measured from
+// the earliest mark, and only that one from the clock.
 func (t *tape) times(marks []*mark) (found []moment, err error) {
 	after := make([]time.Duration, len(marks))
 	for i, m := range marks {
@@ -131,8 +129,8 @@ func (t *tape) times(marks []*mark) (found []moment, err error) {
 	return found, nil
 }
 
-// done returns the marks whose events are done, and how many operations have none. A mark
-// that is not done hides those after it on its stream.
+// done returns the marks whose events are done, and the number of operations without one. A mark that is not done
+// hides those after it on its stream.
 func (t *tape) done() (marks []*mark, lost int, err error) {
 	open := map[*track]bool{}
 	for i := range min(t.next.Load(), int64(len(t.marks))) {
@@ -178,14 +176,14 @@ func (t *tape) arrange(d *DeviceTrace, found []moment, zero time.Time) {
 	}
 }
 
-// place returns the place of a track among those of the device.
+// place returns the index of a track among those of the device.
 func (t *tape) place(k *track) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Index(t.tracks, k)
 }
 
-// operations makes operations of the marks of one stream.
+// operations converts the marks of one stream to operations.
 func (t *track) operations(marks []moment, zero time.Time) StreamTrace {
 	s := StreamTrace{Name: t.name}
 	var last time.Duration
@@ -209,8 +207,8 @@ func (t *Trace) Err() error {
 	return errors.Join(errs...)
 }
 
-// Lane is a row of a trace for what is done for a device beside its streams, such as messages that a library carries.
-// Of a device that is not traced it is nil, and notes nothing. Its methods may be called from several goroutines.
+// Lane is a row of a trace for operations outside the streams of a device, such as messages that a library sends.
+// It is nil, and notes nothing, if the device is not traced. Its methods may be called from several goroutines.
 type Lane struct {
 	tape  *tape
 	name  string
@@ -218,13 +216,13 @@ type Lane struct {
 	notes []note
 }
 
-// note is an operation by the host's clock.
+// note is an operation with host times.
 type note struct {
 	operation  Operation
 	begin, end time.Time
 }
 
-// NewLane makes a lane of that name, nil where the device is not traced.
+// NewLane creates a lane with the given name. It returns nil if the device is not traced.
 func (d *Device) NewLane(format string, args ...any) *Lane {
 	p := d.tape.Load()
 	if p == nil {
@@ -237,8 +235,8 @@ func (d *Device) NewLane(format string, args ...any) *Lane {
 	return l
 }
 
-// Note says what was done from one time to another, if the operation's step is one to be traced. Notes of a lane come
-// in the order of their times, and one a step has room.
+// Note records an operation and its times, if its step is traced. Notes of a lane must be in the order of their
+// times; there is capacity for one per step.
 func (l *Lane) Note(o Operation, begin, end time.Time) {
 	if l == nil || !l.tape.window.holds(o.Step) {
 		return
@@ -252,7 +250,7 @@ func (l *Lane) Note(o Operation, begin, end time.Time) {
 	l.notes = append(l.notes, note{o, begin, end})
 }
 
-// since returns what was noted, with times since zero.
+// since returns the notes, with times since zero.
 func (l *Lane) since(zero time.Time) StreamTrace {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -265,7 +263,7 @@ func (l *Lane) since(zero time.Time) StreamTrace {
 	return s
 }
 
-// firstNote returns when the first note of all lanes begins, zero where there is none.
+// firstNote returns the begin of the first note of all lanes, or zero if there is none.
 func (t *tape) firstNote() (first time.Time) {
 	for _, l := range t.allLanes() {
 		l.mu.Lock()
@@ -283,21 +281,19 @@ func (t *tape) allLanes() []*Lane {
 	return t.lanes
 }
 
-// track is what a tracer knows of one stream. It belongs to the thread that feeds the
-// stream.
+// track is the state of a tracer for one stream. It belongs to the thread that feeds the stream.
 //
-// Operations of a stream run one after another, so one mark after each is enough: it
-// ends one and begins the next. Only where the stream had nothing to do when an operation
-// was queued, a mark before it says when that was.
+// Operations of a stream run one after another, so one mark after each is enough: it ends one and begins the next.
+// If the stream was idle when an operation was queued, a mark before the operation holds that time.
 type track struct {
 	tape *tape
 	name string
 	step int64
-	on   bool  // the step is one to be traced
-	last *mark // the last on the stream; nil if there is none
+	on   bool  // the current step is traced
+	last *mark // last mark on the stream; nil if there is none
 }
 
-// newTrack returns the track of a new stream, nil where the device is not traced.
+// newTrack returns the track of a new stream, or nil if the device is not traced.
 func (d *Device) newTrack() *track {
 	p := d.tape.Load()
 	if p == nil {
@@ -310,16 +306,15 @@ func (d *Device) newTrack() *track {
 	return t
 }
 
-// SetName says what the stream is called in a trace. It is to be called before the
-// stream is used.
+// SetName sets the name of the stream in traces. It must be called before the stream is used.
 func (s *Stream) SetName(format string, args ...any) {
 	if s.track != nil {
 		s.track.name = fmt.Sprintf(format, args...)
 	}
 }
 
-// BeginStep says that what is queued from here on belongs to step n, for a tracer. It
-// is to be called by the thread that feeds the stream.
+// BeginStep assigns the work queued from here on to step n, for a tracer. It must be called by the thread that
+// feeds the stream.
 func (s *Stream) BeginStep(n int64) {
 	if t := s.track; t != nil {
 		t.step, t.on = n, t.tape.window.holds(n)
@@ -329,12 +324,12 @@ func (s *Stream) BeginStep(n int64) {
 	}
 }
 
-// Traced reports whether a tracer looks at any of the steps from first to last.
+// Traced reports whether any step from first to last, inclusive, is traced.
 func (s *Stream) Traced(first, last int64) bool {
 	return s.track != nil && first <= s.track.tape.window.Last && last >= s.track.tape.window.First
 }
 
-// Step returns the step that the stream is at, 0 where no tracer looks at it.
+// Step returns the current step of the stream, or 0 if it is not traced.
 func (s *Stream) Step() int64 {
 	if s.track == nil {
 		return 0
@@ -342,7 +337,7 @@ func (s *Stream) Step() int64 {
 	return s.track.step
 }
 
-// Follow makes s be at the step that the other stream is at.
+// Follow sets the step of s to that of the other stream.
 func (s *Stream) Follow(other *Stream) {
 	if other.track != nil {
 		s.BeginStep(other.track.step)
@@ -378,8 +373,8 @@ func (t *track) before(s *Stream) error {
 	return t.mark(s, Operation{})
 }
 
-// mark puts a mark on the stream, which ends the operation. Where no mark is left, the
-// stream has no last one: what comes next has no beginning.
+// mark records a mark on the stream, which ends the operation. If no mark is left, the next operation has no
+// begin.
 func (t *track) mark(s *Stream, o Operation) error {
 	t.last = nil
 	i := t.tape.next.Add(1) - 1
@@ -398,17 +393,17 @@ func (t *track) mark(s *Stream, o Operation) error {
 	return nil
 }
 
-// Work says what kind of work an operation is, for one who looks at a trace.
+// Work is the kind of work of an operation, for traces.
 type Work string
 
-// The kinds of work. A kernel that says nothing else does OtherWork.
+// The kinds of work. OtherWork is the default for kernels.
 const (
 	Sweep     Work = "sweep"    // a stencil applied to points
 	Pack      Work = "pack"     // messages gathered into a buffer
-	Unpack    Work = "unpack"   // messages spread out of a buffer
-	Exchange  Work = "exchange" // a kernel that stores into the memory of neighbours
-	CopyWork  Work = "copy"     // messages on their way between memories
-	WaitWork  Work = "wait"     // nothing is done: the stream waits for an event
+	Unpack    Work = "unpack"   // messages scattered from a buffer
+	Exchange  Work = "exchange" // a kernel that stores into the memory of neighbors
+	CopyWork  Work = "copy"     // messages copied between memories
+	WaitWork  Work = "wait"     // the stream waits for an event
 	OtherWork Work = "other"
 )
 

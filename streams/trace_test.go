@@ -8,7 +8,7 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-// traced returns host devices with a tracer of steps 3 to 5.
+// traced returns CPU devices with a tracer of steps 3 to 5.
 func traced(t *testing.T, n int) ([]*Device, *Tracer) {
 	t.Helper()
 	d := hostDevices(t, n)
@@ -17,13 +17,13 @@ func traced(t *testing.T, n int) ([]*Device, *Tracer) {
 	return d, tracer
 }
 
-// sleeper makes a kernel that sleeps.
+// sleeper returns a kernel that sleeps.
 func sleeper(t *testing.T, d *Device, name string, work Work, took time.Duration) *Kernel {
 	t.Helper()
 	return test.Must(d.NewKernel(KernelSpec{Name: name, Work: work, Run: func() { time.Sleep(took) }}))(t)
 }
 
-// checkOperations fails the test unless the streams of a trace are in order.
+// checkOperations fails the test unless the operations of each stream are in order.
 func checkOperations(t *testing.T, trace *Trace) {
 	t.Helper()
 	for _, d := range trace.Devices {
@@ -39,8 +39,8 @@ func checkOperations(t *testing.T, trace *Trace) {
 	}
 }
 
-// What two streams do is where it was done, in the steps of the window alone, and a wait
-// is told from the work before and after it.
+// Operations appear on their device and stream, only in the steps of the window, and a wait is distinct from the
+// work before and after it.
 func TestTraceOfTwoStreams(t *testing.T) {
 	const took = 5 * time.Millisecond
 	d, tracer := traced(t, 2)
@@ -82,7 +82,7 @@ func TestTraceOfTwoStreams(t *testing.T) {
 	sweeps, others := trace.Devices[0].Streams[0].Operations, trace.Devices[1].Streams[0].Operations
 	for n, s := range sweeps {
 		if p := others[3*n+1]; p.Begin < s.End {
-			t.Errorf("the pack begins at %v, the sweep before it ends at %v", p.Begin, s.End)
+			t.Errorf("the pack begins at %v, before the end of the sweep at %v", p.Begin, s.End)
 		}
 	}
 	if c := others[2]; c.Bytes != 64 || c.With != d[1] || c.Work != CopyWork {
@@ -90,8 +90,7 @@ func TestTraceOfTwoStreams(t *testing.T) {
 	}
 }
 
-// An operation on a stream that had nothing to do does not begin where the one before it
-// ended.
+// An operation on an idle stream does not begin when the previous one ended.
 func TestTraceOfAnIdleStream(t *testing.T) {
 	const idle = 20 * time.Millisecond
 	d, tracer := traced(t, 1)
@@ -112,7 +111,8 @@ func TestTraceOfAnIdleStream(t *testing.T) {
 	}
 }
 
-// What is noted in lanes comes after the streams, on the same clock, in the steps of the window alone, and no more than there is room for.
+// Notes in lanes come after the streams, on the same clock, only in the steps of the window, and up to the
+// capacity.
 func TestTraceOfLanes(t *testing.T) {
 	d, tracer := traced(t, 2)
 	lane, empty := d[0].NewLane("to rank %d", 1), d[0].NewLane("empty")
@@ -144,12 +144,12 @@ func TestTraceOfLanes(t *testing.T) {
 	var none *Lane
 	none.Note(Operation{Step: 4}, began, began)
 	if hostDevices(t, 1)[0].NewLane("untraced") != nil || len(empty.notes) != 0 {
-		t.Error("a device that is not traced has a lane, or an empty one has notes")
+		t.Error("NewLane without a tracer must return nil, and a nil lane must ignore notes")
 	}
 }
 
-// What there is no mark for is counted.
-func TestTraceOfTooMuch(t *testing.T) {
+// Operations without a mark are counted.
+func TestTraceBeyondCapacity(t *testing.T) {
 	d, tracer := traced(t, 1)
 	s := test.Must(d[0].NewStream(Normal))(t)
 	k := sleeper(t, d[0], "k", OtherWork, 0)
@@ -164,11 +164,11 @@ func TestTraceOfTooMuch(t *testing.T) {
 	checkOperations(t, trace)
 	got, lost := len(trace.Devices[0].Streams[0].Operations), trace.Devices[0].Lost
 	if got+lost != n || lost < more {
-		t.Errorf("%d operations and %d lost, of %d", got, lost, n)
+		t.Errorf("got %d operations and %d lost of %d", got, lost, n)
 	}
 }
 
-// A trace can be had while a stream hangs, of what it did before.
+// The trace of a hanging stream has the operations before it.
 func TestTraceOfAStreamThatHangs(t *testing.T) {
 	d, tracer := traced(t, 1)
 	s := test.Must(d[0].NewStream(Normal))(t)
@@ -190,7 +190,7 @@ func TestTraceOfAStreamThatHangs(t *testing.T) {
 	}
 }
 
-// A device has no tracer or one; after Close there may be another, and streams that are left go on.
+// A device has at most one tracer. After Close it may get another, and the remaining streams keep working.
 func TestTracersInTurn(t *testing.T) {
 	d := hostDevices(t, 1)
 	untraced, other := test.Must(d[0].NewStream(Normal))(t), test.Must(d[0].NewStream(Normal))(t)
@@ -200,7 +200,7 @@ func TestTracersInTurn(t *testing.T) {
 	test.Check(t, untraced.Launch(sleeper(t, d[0], "k", Sweep, 0)), untraced.Sync(testLimit))
 	first := test.Must(NewTracer(d, Window{1, 1}))(t)
 	if _, err := NewTracer(d, Window{1, 1}); err == nil {
-		t.Error("a device has two tracers")
+		t.Error("a second tracer: got no error")
 	}
 	s := test.Must(d[0].NewStream(Normal))(t)
 	k := sleeper(t, d[0], "k", Sweep, 0)
@@ -212,7 +212,7 @@ func TestTracersInTurn(t *testing.T) {
 	test.Check(t, second.Close())
 	for _, w := range []Window{{2, 1}, {1, MaxTracedSteps + 1}} {
 		if _, err := NewTracer(d, w); err == nil {
-			t.Errorf("a window %+v is taken", w)
+			t.Errorf("window %+v: got no error", w)
 		}
 	}
 }

@@ -9,41 +9,43 @@ import (
 	"time"
 )
 
-// Window is the steps that are traced, those after First-1 up to Last.
-type Window struct{ First, Last int64 }
+// Window is the range of steps that are traced, First to Last, inclusive.
+type Window struct {
+	First int64 // first traced step, counted from 1
+	Last  int64 // last traced step
+}
 
 func (w Window) holds(step int64) bool { return step >= w.First && step <= w.Last }
 
-// Steps returns how many steps there are.
+// Steps returns the number of steps.
 func (w Window) Steps() int64 { return w.Last - w.First + 1 }
 
-// marksPerStep is how many marks a device may need in one step: six messages each way
-// have five operations each, which may need a mark before and one after, and there are
-// the sweeps and norms.
+// marksPerStep bounds the marks of a device per step: six messages in each direction have five operations each,
+// each may need two marks, and there are the sweeps and norms.
 const marksPerStep = 128
 
-// MaxTracedSteps bounds the events that a tracer holds.
+// MaxTracedSteps bounds the number of traced steps, and thus of events that a tracer holds.
 const MaxTracedSteps = 1000
 
-// Tracer finds out what the streams of some devices do and when, in the steps of a
-// window, by timed events between their operations. Streams that are made after it are
-// traced, in the steps that Stream.BeginStep was told of.
+// Tracer records which operations the streams of some devices run, and when, in the steps of a window, by timed
+// events between the operations. It traces streams that are created after it, in the steps set by
+// Stream.BeginStep.
 //
-// On a GPU an event between two operations takes about a microsecond, so that a
-// traced step is slower than another. All events are made beforehand.
+// On a GPU an event between two operations takes about a microsecond, so traced steps are slower than others. All
+// events are created beforehand.
 type Tracer struct {
-	tapes []*tape // by device
+	tapes []*tape // per device
 }
 
-// tape is a tracer's part for one device. Any of its streams takes the next free mark.
+// tape is the part of a tracer for one device. Each stream of the device takes the next free mark.
 type tape struct {
 	device *Device
 	window Window
-	stream *Stream // to look at the device's clock by
+	stream *Stream // used to read the clock of the device
 	clock  clock
 	marks  []mark
 	next   atomic.Int64
-	lost   atomic.Int64 // operations for which there was no mark left
+	lost   atomic.Int64 // number of operations without a free mark
 	closed atomic.Bool
 	mu     sync.Mutex
 	tracks []*track
@@ -54,14 +56,15 @@ type tape struct {
 type mark struct {
 	event     *Event
 	track     *track
-	operation Operation   // what came before the event on the stream; none where it has no name
-	recorded  atomic.Bool // all else is set, and the event is on its stream
+	operation Operation   // operation before the event on the stream; none if its name is empty
+	recorded  atomic.Bool // all other fields are set, and the event is on its stream
 }
 
-// NewTracer switches tracing on for the devices, which have none yet. Close ends it.
+// NewTracer starts tracing on the devices, which must not be traced yet. The window must have between 1 and
+// MaxTracedSteps steps. Close ends it.
 func NewTracer(devices []*Device, w Window) (t *Tracer, err error) {
 	if n := w.Steps(); n < 1 || n > MaxTracedSteps {
-		return nil, fmt.Errorf("streams: a trace of %d steps; must be between 1 and %d", n, MaxTracedSteps)
+		return nil, fmt.Errorf("streams: trace: number of steps must be between 1 and %d, got %d", MaxTracedSteps, n)
 	}
 	made := &Tracer{}
 	defer func() {
@@ -79,8 +82,7 @@ func NewTracer(devices []*Device, w Window) (t *Tracer, err error) {
 	return made, nil
 }
 
-// open makes the events, looks at the device's clock, and lets the device's streams
-// know.
+// open creates the events, reads the clock of the device, and starts tracing on it.
 func (t *tape) open() (err error) {
 	if t.stream, err = t.device.NewStream(Urgent); err != nil {
 		return err
@@ -94,13 +96,13 @@ func (t *tape) open() (err error) {
 		return err
 	}
 	if !t.device.tape.CompareAndSwap(nil, t) {
-		return t.device.fail(errors.New("it has a tracer"), "trace it")
+		return t.device.fail(errors.New("the device is already traced"), "trace")
 	}
 	return nil
 }
 
-// Close switches tracing off and frees the events. It must not be called while work is
-// queued on the traced streams. Closing twice is no error.
+// Close ends tracing and frees the events. It must not be called while work is queued on the traced streams.
+// Closing twice is allowed.
 func (t *Tracer) Close() error {
 	var errs []error
 	for _, p := range t.tapes {
@@ -124,33 +126,32 @@ func (t *tape) close() error {
 	return errors.Join(errs...)
 }
 
-// clock translates the times of one device, which only tells how long after one event
-// another was done, to those of the host, which all devices share. It knows the host's
-// time of two events, one before all that is traced and one after it: clocks of devices
-// do not run at quite the same speed.
+// clock converts times of one device, which are only relative to events, to the host clock, which all devices
+// share. It holds the host times of two events, one before all traced operations and one after, since device
+// clocks drift.
 type clock struct {
 	first, last sighting
 }
 
-// sighting is an event with the host's time at which it was done, give or take within.
+// sighting is an event with the host time at which it was done, plus or minus within.
 type sighting struct {
 	event  *Event
 	at     time.Time
 	within time.Duration
 }
 
-// sightings is how often the clock is looked at; the tightest look counts.
+// sightings is the number of clock readings; the one with the smallest uncertainty counts.
 const sightings = 16
 
-// sightLimit is how long one look may take.
+// sightLimit is how long one reading may take.
 const sightLimit = 2 * time.Second
 
-// maxDrift is by how much the speeds of two clocks may differ. What seems to be more,
-// over a short time, is how inexact the sightings are.
+// maxDrift bounds the relative drift of two clocks. A larger apparent drift, over a short time, is an uncertainty
+// of the sightings.
 const maxDrift = 1e-4
 
-// sight looks at the clock of the device: an event on an idle stream is done between
-// the two times of the host before it is recorded and after it was seen to be done.
+// sight reads the clock of the device: an event on an idle stream is done between the host time before it is
+// recorded and that after it was seen to be done.
 func (t *tape) sight() (best sighting, err error) {
 	best.within = math.MaxInt64
 	spare, err := t.device.NewTimedEvent()
@@ -172,7 +173,7 @@ func (t *tape) sight() (best sighting, err error) {
 	return best, spare.Close()
 }
 
-// look records the event, and takes its own time where that is of the host's clock.
+// look records the event, and uses its own time if that is a host time.
 func (t *tape) look(e *Event) (sighting, error) {
 	before := time.Now()
 	if err := t.stream.Record(e); err != nil {
@@ -189,8 +190,7 @@ func (t *tape) look(e *Event) (sighting, error) {
 	return sighting{e, before.Add(half), half}, nil
 }
 
-// host returns the host's time that is so long after the first sighting by the clock
-// of the device.
+// host returns the host time for the given device time after the first sighting.
 func (c *clock) host(after time.Duration) time.Time {
 	if c.last.event != nil {
 		if whole, err := c.last.event.Since(c.first.event); err == nil && whole > 0 {
@@ -201,7 +201,7 @@ func (c *clock) host(after time.Duration) time.Time {
 	return c.first.at.Add(after)
 }
 
-// within returns how far off a time may be.
+// within returns the uncertainty of a time.
 func (c *clock) within() time.Duration { return max(c.first.within, c.last.within) }
 
 func (c *clock) close() error {

@@ -19,24 +19,22 @@ import (
 	"github.com/halox/halox/internal/poll"
 )
 
-// ErrStopped is what a worker returns because another one failed.
+// ErrStopped is returned by a worker because another one failed.
 var ErrStopped = errors.New("stopped: another worker failed")
 
-// WorkerGroup holds the host threads of one run. Each worker is a goroutine locked to
-// its own OS thread that runs its whole loop; hand-shakes between workers are
-// counters in memory. The first error stops all.
+// WorkerGroup holds the host threads of one run. Each worker is a goroutine locked to its own OS thread that runs
+// its whole loop. Workers synchronize through counters in memory. The first error stops all.
 type WorkerGroup struct {
 	group *errgroup.Group
 	ctx   context.Context
 	limit time.Duration
 	pace  *poll.Policy
 	mu    sync.Mutex
-	busy  map[string]int // workers that have not returned, by name
+	busy  map[string]int // running workers, by name
 }
 
-// NewWorkerGroup returns a group of the given number of workers, to be started with
-// Go. No worker waits for another longer than limit. Where every worker can
-// have a core of its own, waiting workers spin.
+// NewWorkerGroup returns a group for the given number of workers, which are started by Go. No worker waits for
+// another longer than limit. If there is a core for every worker, waiting workers spin.
 func NewWorkerGroup(workers int, limit time.Duration) *WorkerGroup {
 	group, ctx := errgroup.WithContext(context.Background())
 	return &WorkerGroup{group: group, ctx: ctx, limit: limit, pace: paceOf(workers), busy: map[string]int{}}
@@ -66,9 +64,8 @@ func (w *WorkerGroup) count(name string, n int) {
 	}
 }
 
-// Wait waits for all workers and returns the first error. After an error it
-// waits not longer than the group's limit for the others: one that is stuck in a
-// call to a device is left behind, and named.
+// Wait waits for all workers and returns the first error. After an error it waits for the others for at most the
+// group's limit: a worker that is stuck in a device call is abandoned, and named in the error.
 func (w *WorkerGroup) Wait() error {
 	done := make(chan error, 1)
 	go func() { done <- w.group.Wait() }()
@@ -84,14 +81,14 @@ func (w *WorkerGroup) Wait() error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return fmt.Errorf("%w; %v later still busy: %s", context.Cause(w.ctx), w.limit,
+	return fmt.Errorf("%w; still busy after %v: %s", context.Cause(w.ctx), w.limit,
 		strings.Join(slices.Sorted(maps.Keys(w.busy)), ", "))
 }
 
 // Limit returns how long a worker may wait for another.
 func (w *WorkerGroup) Limit() time.Duration { return w.limit }
 
-// How threads of the host wait for each other and for devices. They spin only where each has a core, as CUDA's own
+// How host threads wait for each other and for devices. They spin only if there is a core for each, as CUDA's own
 // waits do.
 var (
 	spinning = poll.Policy{
@@ -102,7 +99,7 @@ var (
 	}
 )
 
-// paceOf returns how each of that many threads waits.
+// paceOf returns the wait policy for the given number of threads.
 func paceOf(threads int) *poll.Policy {
 	if threads < host.Threads() {
 		return &spinning
@@ -110,10 +107,9 @@ func paceOf(threads int) *poll.Policy {
 	return &yielding
 }
 
-// Counter counts what one worker has done, for others to wait for. It lies on
-// a cache line of its own.
+// Counter counts what one worker has done, for others to wait for. It has its own cache line.
 type Counter struct {
-	Name string // of the worker that counts, for errors of those that wait for it
+	Name string // of the worker that counts, for errors of the workers that wait for it
 	_    [48]byte
 	n    atomic.Int64
 	_    [56]byte
@@ -122,15 +118,14 @@ type Counter struct {
 // Count returns the count.
 func (c *Counter) Count() int64 { return c.n.Load() }
 
-// Add adds one.
+// Add increments the count by one.
 func (c *Counter) Add() { c.n.Add(1) }
 
 // Set sets the count to n.
 func (c *Counter) Set(n int64) { c.n.Store(n) }
 
-// Await waits until the counter has reached n. It returns ErrStopped when
-// another worker failed, and an error that names the counter after the
-// group's limit.
+// Await waits until the counter has reached n. It returns ErrStopped if another worker failed, and an error that
+// names the counter after the group's limit.
 func (w *WorkerGroup) Await(counter *Counter, n int64) error {
 	if w == nil {
 		return errNoGroup
@@ -145,14 +140,14 @@ func (w *WorkerGroup) Await(counter *Counter, n int64) error {
 			return ErrStopped
 		}
 		if waited > w.limit {
-			return fmt.Errorf("waited %v for %s to get to %d; it is at %d", w.limit, counter.Name, n, counter.Count())
+			return fmt.Errorf("waited %v for %s to reach %d, got %d", w.limit, counter.Name, n, counter.Count())
 		}
 	}
 	return nil
 }
 
-// Caught, deferred around a call of a function that a caller gave, makes a panic in it the error, which says whose
-// function it was: what it is, as "Stage.Kernels of stage", and of which name. It allocates nothing without a
+// Caught, deferred around a call of a user function, converts a panic in it to the error. The error names the
+// function: what it is, such as "Stage.Kernels of stage", and its name of. Caught does not allocate without a
 // panic.
 func Caught(err *error, what, of string) {
 	if p := recover(); p != nil {
@@ -160,7 +155,7 @@ func Caught(err *error, what, of string) {
 	}
 }
 
-// Panicked returns the text of a panic that a deferred function has recovered: its value, and where it was raised.
+// Panicked returns the text of a recovered panic: its value and its location.
 func Panicked(p any) string {
 	var stack [64]uintptr
 	frames := runtime.CallersFrames(stack[:runtime.Callers(0, stack[:])])
@@ -178,17 +173,15 @@ func Panicked(p any) string {
 	}
 }
 
-// Signal orders two streams that different workers feed. An event alone does
-// not do: Wait sees only a Record that was called before, so the worker that
-// waits must first know that the other has called it. A signal counts its
-// records for that.
+// Signal orders two streams that different workers feed. An event is not enough: Wait considers only a Record that
+// was called before, so the waiting worker must first know that the other worker has called it. A signal counts
+// its records for that.
 type Signal struct {
 	event   *Event
 	records Counter
 }
 
-// NewSignal makes a signal for a stream of device d. The name says whose work
-// it stands for.
+// NewSignal creates a signal for a stream of device d. The name identifies the worker that records it.
 func (d *Device) NewSignal(name string, args ...any) (*Signal, error) {
 	e, err := d.NewEvent()
 	if err != nil {
@@ -197,7 +190,7 @@ func (d *Device) NewSignal(name string, args ...any) (*Signal, error) {
 	return &Signal{event: e, records: Counter{Name: fmt.Sprintf(name, args...)}}, nil
 }
 
-// Record queues the event on a stream and publishes that it did.
+// Record queues the event on a stream and publishes the record.
 func (s *Signal) Record(on *Stream) error {
 	if err := on.Record(s.event); err != nil {
 		return err
@@ -206,9 +199,8 @@ func (s *Signal) Record(on *Stream) error {
 	return nil
 }
 
-// Wait makes a stream wait for the n-th record, counted from 1, once the worker that
-// makes it has queued it. That worker must not make the record after it before
-// this one was waited for.
+// Wait makes a stream wait for the n-th record, counted from 1, once the recording worker has queued it. That
+// worker must not make the next record before this one was waited for.
 func (s *Signal) Wait(group *WorkerGroup, on *Stream, n int64) error {
 	if err := group.Await(&s.records, n); err != nil {
 		return err
@@ -219,7 +211,7 @@ func (s *Signal) Wait(group *WorkerGroup, on *Stream, n int64) error {
 // Await waits on the host until the n-th record has been queued, or announced.
 func (s *Signal) Await(c *WorkerGroup, n int64) error { return c.Await(&s.records, n) }
 
-// Announce counts a record without making one, so that who awaits it looks up.
+// Announce counts a record without making one, which wakes those that await it.
 func (s *Signal) Announce() { s.records.Add() }
 
 // Close frees the event.

@@ -11,8 +11,8 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-// What a group returns: the first error, however the other workers are, with whom a worker waited for, and where one
-// panicked. One that is stuck does not hold back the others' error.
+// A group returns the first error, whatever the other workers do. It names the counter that a worker waited for,
+// and where a panic occurred. A stuck worker does not delay the error of another.
 func TestWorkerGroupErrors(t *testing.T) {
 	cause := errors.New("cause")
 	fails := func(*WorkerGroup) error { return cause }
@@ -30,7 +30,7 @@ func TestWorkerGroupErrors(t *testing.T) {
 			lazy := Counter{Name: "device 3"}
 			lazy.Set(4)
 			return g.Await(&lazy, 5)
-		}}, nil, []string{"device 3 to get to 5; it is at 4"}},
+		}}, nil, []string{"device 3 to reach 5, got 4"}},
 		{"a stuck worker", 50 * time.Millisecond, []func(g *WorkerGroup) error{func(*WorkerGroup) error { <-release; return nil }, fails}, cause, []string{"worker 0"}},
 		{"a panic", testLimit, []func(g *WorkerGroup) error{func(*WorkerGroup) error { panickingWorker(); return nil }}, nil, []string{"worker 0", "no such thing", "panickingWorker", "worker_group_test.go"}},
 	} {
@@ -45,7 +45,7 @@ func TestWorkerGroupErrors(t *testing.T) {
 			}
 			for _, word := range tc.words {
 				if !strings.Contains(err.Error(), word) {
-					t.Errorf("%v does not say %q", err, word)
+					t.Errorf("%v: must contain %q", err, word)
 				}
 			}
 		})
@@ -54,15 +54,15 @@ func TestWorkerGroupErrors(t *testing.T) {
 
 func panickingWorker() { panic("no such thing") }
 
-// Threads spin only where there is a core for each, however many Go may use.
+// Threads spin only if there is a core for each, regardless of GOMAXPROCS.
 func TestThreadsSpinByCores(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1000))
 	if paceOf(runtime.NumCPU()) == &spinning {
-		t.Errorf("%d threads spin on %[1]d cores", runtime.NumCPU())
+		t.Errorf("%d threads must not spin on %[1]d cores", runtime.NumCPU())
 	}
 }
 
-// Two workers that feed a stream each pass a token back and forth.
+// Two workers that each feed a stream pass a token back and forth.
 func TestSignalsOrderStreamsOfTwoWorkers(t *testing.T) {
 	const turns = 200
 	d := hostDevices(t, 2)
@@ -97,6 +97,6 @@ func TestSignalsOrderStreamsOfTwoWorkers(t *testing.T) {
 	}
 	test.Check(t, c.Wait())
 	if token != 2*turns {
-		t.Errorf("%d turns", token)
+		t.Errorf("got %d turns", token)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/halox/halox/internal/bench/sweep"
 	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/interrupt"
+	"github.com/halox/halox/internal/progress"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
@@ -31,11 +32,12 @@ import (
 )
 
 func newBenchCommand() *cobra.Command {
-	cmd := command.NewGroup("bench", "Measure devices, their links, schemes and how they scale")
+	cmd := command.NewGroup("bench", "Measure devices, links, schemes and scaling")
 	cmd.Example = "  halox bench schemes --record schemes.json\n  halox bench links --help"
 	for _, c := range []bench.Command{
 		exchange.Command(), datatypes.PackCommand(), datatypes.PingPongCommand(), links.Command(),
 		links.LatencyCommand(), ranks.Command(), sweep.Command(), steps.SchemesCommand(), steps.ScalingCommand(),
+		steps.CheckpointCommand(),
 	} {
 		cmd.AddCommand(newBench(c).command())
 	}
@@ -107,7 +109,7 @@ func (b *benchCommand) flags() []option.Flag {
 		"other processes: {}", Choices: append([]string{configs.Auto}, option.Texts(mpi.Networks())...)})
 }
 
-// fewDevices is how many CPU devices are measured by default: they are all alike.
+// fewDevices is the number of CPU devices that are measured by default: they are identical.
 const fewDevices = 4
 
 // open opens the devices that are measured.
@@ -133,7 +135,7 @@ func (b *benchCommand) open(ctx context.Context, w bench.Wanted, p *mpi.Processe
 	return s, err
 }
 
-// settingsOf returns what the flags of a bench say, given or not, as JSON has it.
+// settingsOf returns the values of all flags of a bench, for JSON.
 func settingsOf(flags *pflag.FlagSet) map[string]any {
 	settings := map[string]any{}
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -144,7 +146,7 @@ func settingsOf(flags *pflag.FlagSet) map[string]any {
 	return settings
 }
 
-// settingOf returns numbers, truths and lists as such, and all else as text.
+// settingOf returns numbers, booleans and lists unchanged, and other values as text.
 func settingOf(v pflag.Value) any {
 	text := v.String()
 	switch list, isList := v.(pflag.SliceValue); {
@@ -160,14 +162,15 @@ func settingOf(v pflag.Value) any {
 	return text
 }
 
-// measure checks the options, opens the devices, measures, and prints and keeps what came of it.
-// Interrupted or failed, it keeps what it had.
+// measure checks the options, opens the devices, measures, and prints and writes the results, partial ones after an
+// interruption or a failure.
 func (b *benchCommand) measure(cmd *cobra.Command, g *processGroup, out, notes io.Writer) (err error) {
 	ctx := cmd.Context()
 	to := &bench.Recorder{Files: b.files, Settings: settingsOf(cmd.LocalFlags()), Notes: notes, Processes: g.Processes}
 	to.Progress = func(what string, parts int64) (func(int64), func()) {
-		p := newProgress(notes, what, "parts", parts, command.Of(ctx).Verbose)
-		return p.steps, p.close
+		p := progress.NewBar(notes, progress.Options{
+			What: what, Unit: "parts", All: parts, Lines: command.Of(ctx).Verbose})
+		return p.Set, p.Close
 	}
 	if err := cmp.Or(b.Options.Check(), to.Check()); err != nil {
 		return command.As(command.Usage, err)
@@ -180,11 +183,11 @@ func (b *benchCommand) measure(cmd *cobra.Command, g *processGroup, out, notes i
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, on.Close()) }() // with all that is on the devices
+	defer func() { err = errors.Join(err, on.Close()) }() // with everything on the devices
 	to.New = func(kind results.Kind, settings any, links *p2p.Links) *results.Record {
 		r := beginRecord(ctx, kind, settings)
 		err := bench.Describe(r, on, g.Processes, on.Devices, links, nil)
-		if err == nil && !g.IsAlone() { // an error ends what comes next too, and is returned there
+		if err == nil && !g.IsAlone() { // an error also ends the next call, and is returned there
 			r.Processes = g.Size()
 		}
 		return r
@@ -201,13 +204,16 @@ func (b *benchCommand) measure(cmd *cobra.Command, g *processGroup, out, notes i
 	interrupt.During(ctx, "writing the record", func() string { return keepRecord(to.Record, to.Files.Record) })
 	interrupt.Limit(ctx, interrupt.None)
 	failure = errors.Join(failure, to.Keep(b.Chart), b.Table(out, to.Record), command.Of(ctx).PrintJSON(to.Record))
+	for _, file := range to.Wrote {
+		fmt.Fprintln(out, "wrote", file)
+	}
 	if errors.Is(failure, bench.ErrCorrupts) {
 		return command.As(command.CheckFailed, failure)
 	}
 	return failure
 }
 
-// keepPart writes the record of a bench that is ended by force, and prints what it has.
+// keepPart writes the record of a bench that is ended by force, and prints its rows.
 func (b *benchCommand) keepPart(to *bench.Recorder, out io.Writer) string {
 	part := to.Part()
 	if part == nil || to.Processes.Rank > 0 {
@@ -215,12 +221,13 @@ func (b *benchCommand) keepPart(to *bench.Recorder, out io.Writer) string {
 	}
 	said := keepRecord(part, to.Files.Record)
 	if err := b.Table(out, part); err != nil {
-		said += fmt.Sprintf("; the table is not whole: %v", err)
+		said += fmt.Sprintf("; the table is not complete: %v", err)
 	}
 	return said
 }
 
-// keepRecord writes a record, if a name is given, and says so; the bench may be writing it too.
+// keepRecord writes a record, if a name is given, and returns a text that describes it; the bench may be writing it
+// too.
 func keepRecord(r *results.Record, name string) string {
 	if name == "" {
 		return ""

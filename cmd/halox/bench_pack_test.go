@@ -23,7 +23,7 @@ func contended(r *results.Record) (names []string) {
 	return names
 }
 
-// A small bench on a host device leaves its table, its record and its plot.
+// A small bench on a CPU device writes its table, its record and its plot.
 func TestBenchPack(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
 	plot := filepath.Join(t.TempDir(), "p.png")
@@ -39,7 +39,7 @@ func TestBenchPack(t *testing.T) {
 			t.Errorf("%s has no line for each direction:\n%s", first.Workload(), out)
 		}
 	}
-	for _, want := range []string{"packing into device memory", "unpacking from device memory", "best engine", "driver's own copies"} {
+	for _, want := range []string{"packing into device memory", "unpacking from device memory", "best engine", "driver's copies"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the table has no %q:\n%s", want, out)
 		}
@@ -51,9 +51,9 @@ func checkGroup(t *testing.T, g results.Group) {
 	t.Helper()
 	contiguous := g.Rows[0].Median(results.CopyTime)
 	for _, row := range g.Rows {
-		us, bytes := row.Median(results.Time), labelled(row, "bytes")
+		us, bytes := row.Median(results.Time), labeled(row, "bytes")
 		rate, share := bytes/us/1e3, contiguous/us
-		if us <= 0 || !row.Checked || bytes <= 0 || bytes > 20000 || labelled(row, "pieces") < 1 || row.Median(results.CopyTime) != contiguous ||
+		if us <= 0 || !row.Checked || bytes <= 0 || bytes > 20000 || labeled(row, "pieces") < 1 || row.Median(results.CopyTime) != contiguous ||
 			math.Abs(row.Median(results.Rate)-rate) > 1e-9*rate || math.Abs(row.Median(results.Share)-share) > 1e-9*share {
 			t.Errorf("row %+v", row)
 		}
@@ -67,8 +67,8 @@ func checkGroup(t *testing.T, g results.Group) {
 	}
 }
 
-// labelled returns the number that a label has, NaN for none.
-func labelled(row results.Row, label string) float64 {
+// labeled returns the number of a label; NaN if there is none.
+func labeled(row results.Row, label string) float64 {
 	if v, ok := row.Float(label); ok {
 		return v
 	}
@@ -81,7 +81,7 @@ func TestBenchPackUnsuited(t *testing.T) {
 	testdevices.InTurn(t, 1, 2)
 	testdevices.Once(t)
 	out, r := measure(t, "pack", "--backend", "host", "--budget", "100us", "--engines", "targeted", "--match", "LAMMPS_atomic/d=1217", "--to", "pinned", "--blocks", "3", "--no-check")
-	if len(r.Rows) != 1 || r.Rows[0].Text("engine") != "copies" || r.Rows[0].Checked || r.Rows[0].Text("memory") != datatypes.ToPinned || labelled(r.Rows[0], "thread_blocks") != 3 {
+	if len(r.Rows) != 1 || r.Rows[0].Text("engine") != "copies" || r.Rows[0].Checked || r.Rows[0].Text("memory") != datatypes.ToPinned || labeled(r.Rows[0], "thread_blocks") != 3 {
 		t.Errorf("%+v", r)
 	}
 	if !slices.Equal(contended(r), []string{"copies", "targeted"}) || strings.Contains(out, "auto") || !strings.Contains(out, "pinned host memory") {
@@ -115,7 +115,7 @@ func TestBenchFigures(t *testing.T) {
 		{"pack --figure jenkins-4 --most 2000", datatypes.ToPinned, []string{"copies", "tree"}},
 		{"pingpong --figure jenkins-6 --most 2000", "", []string{"staged, targeted"}},
 		{"pingpong --figure jenkins-6 --most 2000 --paths peer", "", []string{"peer, targeted"}},
-		{"pingpong --figure wu-11 --match n=1024 --no-check", "", []string{"direct"}},
+		{"pingpong --figure wu-11 --match n=1024 --no-check", "", []string{"peer", "direct"}},
 	} {
 		plot := filepath.Join(t.TempDir(), "p.svg")
 		_, r := measure(t, append(strings.Fields(tc.args), "--backend", "host", "--budget", "100us", "--plot", plot)...)
@@ -128,13 +128,13 @@ func TestBenchFigures(t *testing.T) {
 	}
 }
 
-// pings is measure of halox bench pingpong on host devices.
+// pings runs halox bench pingpong on CPU devices.
 func pings(t *testing.T, args ...string) (out string, r *results.Record) {
 	t.Helper()
 	return measure(t, append([]string{"pingpong", "--backend", "host", "--budget", "100us"}, args...)...)
 }
 
-// A small bench between host devices leaves its table, its record and its plot.
+// A small bench between CPU devices writes its table, its record and its plot.
 func TestBenchPingPong(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	plot := filepath.Join(t.TempDir(), "p.png")
@@ -174,7 +174,7 @@ func TestBenchPingPongInFragments(t *testing.T) {
 	testdevices.Once(t)
 	_, r := pings(t, "--most", "3000", "--suites", "ddtbench,jenkins,hand,shoc", "--fragment", "200", "--ring", "2", "--remote",
 		"--paths", "direct,peer", "--budget", "1ns")
-	if len(r.Rows) < 2*40 || labelled(r.Rows[0], "fragment") != 200 || labelled(r.Rows[0], "ring") != 2 || !slices.Equal(contended(r), []string{"direct", "peer, remote"}) {
+	if len(r.Rows) < 2*40 || labeled(r.Rows[0], "fragment") != 200 || labeled(r.Rows[0], "ring") != 2 || !slices.Equal(contended(r), []string{"direct", "peer, remote"}) {
 		t.Errorf("%d rows: %+v", len(r.Rows), r)
 	}
 	suites := map[string]bool{}
@@ -189,16 +189,16 @@ func TestBenchPingPongInFragments(t *testing.T) {
 	}
 }
 
-// A device sends to itself, beside something else.
+// A device sends to itself while another kernel runs.
 func TestBenchPingPongOnOneBusyDevice(t *testing.T) {
 	testdevices.InTurn(t, 0, 2)
 	out, r := pings(t, "--device-ids", "1,1", "--match", "jenkins/vector-512/blocks=128,block=8$", "--engines", "units,copies,units", "--busy", "0.5", "--blocks", "3",
 		"--no-check", "--paths", "direct", "--budget", "5ms")
-	if len(r.Devices) != 1 || !goes(r, "1", "1", "") || labelled(r.Rows[0], "thread_blocks") != 3 || !slices.Equal(contended(r), []string{"direct, units", "direct, copies"}) || len(r.Rows) != 2 {
+	if len(r.Devices) != 1 || !goes(r, "1", "1", "") || labeled(r.Rows[0], "thread_blocks") != 3 || !slices.Equal(contended(r), []string{"direct, units", "direct, copies"}) || len(r.Rows) != 2 {
 		t.Errorf("%+v", r)
 	}
 	busy, _ := r.Settings.(map[string]any)["busy"].(map[string]any)
-	if fmt.Sprintf("%v %v", busy["fraction"], busy["blocks"]) != "0.5 1" || busy["launch_us"] == nil || labelled(r.Rows[0], "busy") != 0.5 {
+	if fmt.Sprintf("%v %v", busy["fraction"], busy["blocks"]) != "0.5 1" || busy["launch_us"] == nil || labeled(r.Rows[0], "busy") != 0.5 {
 		t.Errorf("busy: %+v", busy)
 	}
 	for _, row := range r.Rows {
@@ -206,7 +206,7 @@ func TestBenchPingPongOnOneBusyDevice(t *testing.T) {
 			t.Errorf("row %+v", row)
 		}
 	}
-	for _, want := range []string{"ping-pong on host", " 1 alone, 3 thread blocks at most, devices 50% busy, times of one way", "busy lost"} {
+	for _, want := range []string{"ping-pong on host", " 1 alone, at most 3 thread blocks, devices 50% busy, times of one way", "busy lost"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q:\n%s", want, out)
 		}

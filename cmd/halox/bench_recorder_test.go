@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/halox/halox/internal/bench"
@@ -73,7 +72,7 @@ func TestBenchResumesNothingElse(t *testing.T) {
 	}{
 		{"other settings", nil, []string{"--fields", "2", "--radii", "2"}, []string{`setting fields was ["1"], is ["2"]`, `; setting radii was ["1"], is ["2"]`}},
 		{"another number of devices", nil, []string{"--devices", "3"}, []string{"the devices was host 0 ", "setting devices was 2, is 3"}},
-		{"no record", func(r *results.Record) { os.WriteFile(file, []byte("{"), 0o644) }, nil, []string{"--resume: results: read record", "it ends in the middle"}},
+		{"no record", func(r *results.Record) { os.WriteFile(file, []byte("{"), 0o644) }, nil, []string{"--resume: results: read record", "truncated"}},
 		{"nothing there", func(r *results.Record) { os.Remove(file) }, nil, []string{"--resume: results: read record", "no such file"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -98,22 +97,6 @@ func TestBenchResumesNothingElse(t *testing.T) {
 	}
 }
 
-// Where there is no terminal, a line says from time to time how far it is.
-func TestProgressInLines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		p := newProgress(&log, "links", "parts", 40, true)
-		time.Sleep(lineEvery + lineEvery/2)
-		p.steps(10)
-		time.Sleep(lineEvery)
-		p.steps(40)
-		p.close()
-		if want := "links: 10 of 40 parts, about 1m0s left\nlinks: 40 of 40 parts in 25s\n"; log.String() != want {
-			t.Errorf("%q, want %q", log.String(), want)
-		}
-	})
-}
-
 // A bench that is interrupted while its devices are opened leaves the record as it was, and says so
 // by its exit code.
 func TestBenchInterruptedBeforeItMeasures(t *testing.T) {
@@ -122,7 +105,7 @@ func TestBenchInterruptedBeforeItMeasures(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	file := write(t, "e.json", "an older record")
-	for _, name := range []string{"exchange", "links", "latency", "pack", "pingpong", "sweep", "schemes", "scaling"} {
+	for _, name := range []string{"exchange", "links", "latency", "pack", "pingpong", "sweep", "schemes", "scaling", "checkpoint"} {
 		var out, errs strings.Builder
 		code := execute(ctx, []string{"bench", name, "--backend", "host", "--record", file}, &out, &errs)
 		if text, err := os.ReadFile(file); code != int(command.Interrupted) || out.String()+errs.String() != "" || err != nil || string(text) != "an older record" {
@@ -153,9 +136,10 @@ func TestBenchResumesAnywhere(t *testing.T) {
 		from, cut int            // cuts of the record that are tried: after each such number of rows
 	}{
 		{"links --device-ids 0,1 --sizes 64,128 --paths peer --modes one-way --budget 100us", results.Time, 12, 2},
-		{"scaling --devices 1,2 --points 8 --precisions float64 --schemes two-stream --budget 1ms", results.Efficiency, 0, 1},
-		{"scaling --devices 1,2 --points 8 --precisions float64 --schemes fused --exchange-steps 1,3 --budget 1ms", results.Efficiency, 2, 2},
-		{"schemes --devices 2 --points 6 --precisions float64 --budget 1ms", results.OverBaseline, 4, 16},
+		{"scaling --device-counts 1,2 --points 8 --precisions float64 --schemes two-stream --budget 1ms", results.Efficiency, 0, 1},
+		{"scaling --device-counts 1,2 --points 8 --precisions float64 --schemes fused --exchange-steps 1,3 --budget 1ms", results.Efficiency, 2, 2},
+		{"checkpoint --what steps,read --device-counts 1,2 --points 8 --precisions float64 --schemes fused --every 2 --budget 1ms", results.Time, 0, 2},
+		{"schemes --device-counts 2 --points 6 --precisions float64 --budget 1ms", results.OverBaseline, 4, 16},
 	} {
 		args := append(strings.Fields(tc.args), "--backend", "host")
 		_, whole := measure(t, args...)

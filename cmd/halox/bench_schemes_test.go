@@ -2,11 +2,13 @@ package main
 
 import (
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
@@ -14,7 +16,7 @@ import (
 	"github.com/halox/halox/solvers/scheme"
 )
 
-// benched is measure of a bench of steps on host devices, with small intervals.
+// benched runs a bench of steps on CPU devices, with small intervals.
 func benched(t *testing.T, args ...string) (*results.Record, string) {
 	t.Helper()
 	out, r := measure(t, append([]string{args[0], "--backend", "host", "--budget", "1ms"}, args[1:]...)...)
@@ -37,7 +39,7 @@ func TestBenchSchemesWithNorms(t *testing.T) {
 		"--schemes baseline,fused,resident --norms 0,1,4,1":             {" ", "every-step ", "every-4 "},
 		"--schemes baseline,fused --norms 0,1 --sums fast,reproducible": {" ", "every-step ", "every-step reproducible"},
 	} {
-		r, _ := benched(t, append([]string{"schemes", "--devices", "1", "--points", "9", "--precisions", "float32"}, strings.Fields(args)...)...)
+		r, _ := benched(t, append([]string{"schemes", "--device-counts", "1", "--points", "9", "--precisions", "float32"}, strings.Fields(args)...)...)
 		base := map[string]float64{}
 		for i, row := range r.Rows {
 			norms := row.Text("norms") + " " + row.Text("sums")
@@ -59,7 +61,7 @@ func TestBenchSchemesWithNorms(t *testing.T) {
 func TestBenchSchemes(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
 	plot, points := filepath.Join(t.TempDir(), "s.png"), testdevices.Some(1, []string{"6", "9"})
-	r, out := benched(t, "schemes", "--devices", "1,2", "--points", strings.Join(points, ","), "--precisions", "float32", "--plot", plot)
+	r, out := benched(t, "schemes", "--device-counts", "1,2", "--points", strings.Join(points, ","), "--precisions", "float32", "--plot", plot)
 	alone, two := 0, 0
 	for _, s := range scheme.All() {
 		paths := 0
@@ -98,10 +100,63 @@ func TestBenchSchemes(t *testing.T) {
 	drawn(t, plot)
 }
 
+// Checkpoints are measured in steps, alone and read, with values that agree, and leave no file.
+func TestBenchCheckpoint(t *testing.T) {
+	testdevices.InTurn(t, 2, 8)
+	testdevices.Once(t)
+	folder, plot := t.TempDir(), filepath.Join(t.TempDir(), "c.svg")
+	r, out := benched(t, "checkpoint", "--device-counts", "1,2", "--points", "12", "--precisions", "float32", "--every", "3",
+		"--schemes", "fused,ranks", "--exchange-steps", "1,2", "--compress", "none,zstd", "--folder", folder, "--plot", plot)
+	// ranks exchange after each step, one device does not exchange
+	if len(r.Rows) != 2*(2+2+3+2)+2+3 || r.Kind != results.KindCheckpoint {
+		t.Errorf("%d rows:\n%s", len(r.Rows), out)
+	}
+	const bytes = 12 * 12 * 12 * 4
+	for _, row := range r.Rows {
+		files, _ := row.Float("bytes")
+		time, _ := row.Get(results.Time)
+		slowdown, _ := row.Get(results.Slowdown)
+		if row.Text("what") == "statistics" {
+			if slowdown.N < 3 || slowdown.Min <= -1 || row.Text("compress") != "" {
+				t.Errorf("row %+v", row)
+			}
+			continue
+		}
+		if waited, _ := row.Float("waited"); time.N < 3 || waited != 0 || files <= 0 {
+			t.Errorf("row %+v", row)
+		}
+		if row.Text("what") == "steps" {
+			written, _ := row.Float("written")
+			skipped, _ := row.Float("skipped")
+			if turns := slowdown.N + 1; written < float64(turns) || written+skipped != float64(2*turns) || slowdown.Min <= -1 ||
+				row.Median(results.Step) <= 0 || row.Median(results.StepAlone) <= 0 {
+				t.Errorf("row %+v", row)
+			}
+			continue
+		}
+		if (files > bytes) != (row.Text("compress") == "none") {
+			t.Errorf("row %+v", row)
+		}
+		near(t, row, results.Rate, bytes/time.Median/1e3)
+		near(t, row, results.FileRate, files/row.Median(results.FileTime)/1e3)
+		slower := row.Median(results.FileTime)
+		if row.Text("what") == "write" {
+			slower = max(slower, row.Median(results.CopyTime))
+		} else if parts := row.Median(results.Finding) + row.Median(results.Reading); !row.Checked || parts > time.Max*2 {
+			t.Errorf("row %+v", row)
+		}
+		near(t, row, results.Share, slower/time.Median)
+	}
+	drawn(t, plot)
+	if left := test.Must(os.ReadDir(folder))(t); len(left) > 0 {
+		t.Errorf("left %v", left)
+	}
+}
+
 // Squares have the star of five points and six operations.
 func TestBenchSchemesOfSquares(t *testing.T) {
 	testdevices.Once(t)
-	r, _ := benched(t, "schemes", "--dims", "2", "--devices", "2", "--points", "8", "--precisions", "float64", "--cut", "slabs",
+	r, _ := benched(t, "schemes", "--dims", "2", "--device-counts", "2", "--points", "8", "--precisions", "float64", "--cut", "slabs",
 		"--schemes", "two-stream", "--paths", "peer")
 	if len(r.Rows) != 2 {
 		t.Fatalf("%d rows", len(r.Rows))
@@ -120,8 +175,8 @@ func TestBenchScaling(t *testing.T) {
 	testdevices.InTurn(t, 1, 8)
 	testdevices.Once(t)
 	for args, curves := range map[string]int{
-		"--devices 1,2,4 --schemes two-stream,baseline":        4,
-		"--devices 1,2,4 --schemes fused --exchange-steps 1,3": 4,
+		"--device-counts 1,2,4 --schemes two-stream,baseline":        4,
+		"--device-counts 1,2,4 --schemes fused --exchange-steps 1,3": 4,
 	} {
 		r, out := benched(t, append([]string{"scaling", "--points", "8", "--precisions", "float64"}, strings.Fields(args)...)...)
 		if len(r.Rows) != 3*curves || r.Kind != results.KindScaling || !strings.Contains(out, "path auto") {
@@ -139,7 +194,7 @@ func TestBenchScaling(t *testing.T) {
 			near(t, row, results.Efficiency, speedup/devices)
 			near(t, row, results.Updates, cells/step*1e6)
 			if (row.Text("order") != "") != (row.Text("scheme") == "two-stream") || devices > 1 && !strings.Contains(row.Note, "path auto is") ||
-				(row.Text("steps_an_exchange") == "3") != (strings.Contains(args, "1,3") && i/3%2 == 1) {
+				(row.Text("steps_per_exchange") == "3") != (strings.Contains(args, "1,3") && i/3%2 == 1) {
 				t.Errorf("row %d: %+v", i, row)
 			}
 			if once, seen := alone[row.Text("scheme")]; seen && base != once {

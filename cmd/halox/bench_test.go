@@ -17,7 +17,7 @@ import (
 	"github.com/halox/halox/solvers/scheme"
 )
 
-// A small bench on host devices leaves its table, its record and its plot.
+// A small bench on CPU devices writes its table, its record and its plot.
 func TestBenchExchange(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)
 	plot := filepath.Join(t.TempDir(), "e.png")
@@ -81,10 +81,10 @@ func TestBenchRefuses(t *testing.T) {
 	test.Check(t, os.Mkdir(records, 0o755))
 	record := write(t, "r.json", "an older record")
 	for _, tc := range []struct{ args, want string }{
-		{"exchange --paths tunnel", `--paths: must be one of staged, peer, direct, got "tunnel"`},
+		{"exchange --paths tunnel", `--paths: must be one of peer, direct, staged, got "tunnel"`},
 		{"exchange --points 4,0", "--points: must be between 1 and 1048576, got 0"},
 		{"exchange --devices -1", "--devices: must be at least 0, got -1"},
-		{"exchange --devices 2000", "2000 host devices: must be at most 1024"},
+		{"exchange --devices 2000", "must be at most 1024 CPU devices, got 2000"},
 		{"exchange --record p.yaml", "--record p.yaml: the name must end in .json\n"},
 		{"exchange --record " + records, "cannot be written: it is a folder"},
 		{"exchange --plot p.gif", "must end in .png, .svg, .pdf"},
@@ -94,13 +94,16 @@ func TestBenchRefuses(t *testing.T) {
 		{"ranks --threads 33", "--threads: must be a multiple of 32 up to 1024, got 33"},
 		{"ranks --vectors 12", "--vectors: must be a multiple of 8 bytes, got 12"},
 		{"sweep --stencils 5-point --points-3d 8", "--points-3d: must not be set without a stencil of 3 dimensions"},
-		{"schemes --devices 0,1", "--devices: must be between 1 and 1024, got 0"},
+		{"schemes --device-counts 0,1", "--device-counts: must be between 1 and 1024, got 0"},
 		{"schemes --exchange-steps 1,17", "--exchange-steps: must be between 1 and"},
 		{"schemes more", "unknown command"},
 		{"scaling --modes none", `--modes: must be one of strong, weak, got "none"`},
 		{"scaling --schemes baseline --paths auto,peer", "--paths: must not be peer for scheme baseline"},
 		{"scaling --schemes fused,ranks --exchange-steps 2", "--exchange-steps: must be 1 for scheme ranks, got 2"},
 		{"scaling --schemes fused --order pairwise", "--order: must not be set with schemes fused"},
+		{"checkpoint --every 0", "--every: must be at least 1, got 0"},
+		{"checkpoint --folder nowhere", "--folder nowhere: stat nowhere: no such file or directory"},
+		{"checkpoint --folder bench_test.go", "--folder bench_test.go: must be a folder"},
 		{"pack --engines tree,warp", `--engines: must be one of all, auto, copies`},
 		{"pack --figure wu-99", `--figure: must be one of wu-6`},
 		{"pack --figure wu-6 --suites wu", "--suites: must not be set with --figure wu-6"},
@@ -109,7 +112,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"pack --suites hacc --least 512GiB", "no layout of hacc fits"},
 		{"pack --least 9 --most 8", "--least: must be at most --most 8, got 9"},
 		{"pack --suites hacc --x edge", "--x: must be a parameter of the layouts"},
-		{"pingpong --device-ids 1", `--device-ids: must be 2 in number, got "1"`},
+		{"pingpong --device-ids 1", `--device-ids: must have 2 IDs, got "1"`},
 		{"pingpong --device-ids -1,0", "--device-ids: must be distinct and at least 0, got -1,0"},
 		{"pingpong --busy nan", "got NaN"},
 		{"pingpong --remote --paths direct", "--remote: needs path peer"},
@@ -167,10 +170,10 @@ func TestBenchLeavesOut(t *testing.T) {
 		args, says string
 		rows       string // of the record: + with numbers, - with the reason
 	}{
-		{"schemes --devices 1,3 --points 2 --precisions float64 --schemes assisted --paths peer", "no cut of [2 2 2] points into 3 parts", "+-"},
-		{"schemes --devices 1 --points 100000,6 --precisions float64 --schemes baseline", "a grid of 1e+15 points", "-+"},
-		{"schemes --devices 1 --points 30000 --precisions float64", "are needed, and ", strings.Repeat("-", len(scheme.All()))},
-		{"schemes --devices 2 --points 8 --schemes ranks --paths direct --exchange-steps 4", "scheme ranks with --exchange-steps 4: it exchanges after each step", ""},
+		{"schemes --device-counts 1,3 --points 2 --precisions float64 --schemes assisted --paths peer", "[2 2 2] points in 3 parts", "+-"},
+		{"schemes --device-counts 1 --points 100000,6 --precisions float64 --schemes baseline", "a grid of 1e+15 points", "-+"},
+		{"schemes --device-counts 1 --points 30000 --precisions float64", "out of memory", strings.Repeat("-", len(scheme.All()))},
+		{"schemes --device-counts 2 --points 8 --schemes ranks --paths direct --exchange-steps 4", "scheme ranks with --exchange-steps 4: it exchanges after each step", ""},
 		{"sweep --stencils 7-point --points-3d 4,50000 --precisions float64 --norms 0",
 			"not measured: stencil 7-point, precision float64, points 50000, grid 50000x50000x50000: its arrays take 1", "+-"},
 		{"sweep --stencils 7-point --points-3d 50000 --precisions float64 --norms 0", "its arrays take 1", "-"},
@@ -199,7 +202,7 @@ func TestBenchLeavesOut(t *testing.T) {
 	}
 }
 
-// All pairs, paths and modes of three devices are measured, beside what bounds them.
+// All pairs, paths and modes of three devices are measured, with their limits.
 func TestBenchLinks(t *testing.T) {
 	dir := t.TempDir()
 	plot, matrix := filepath.Join(dir, "l.png"), filepath.Join(dir, "m.png")
@@ -232,11 +235,11 @@ func TestBenchLinks(t *testing.T) {
 	}
 	row, _ := r.Find(results.NewRow().Label("path", "staged").Label("from", 1).Label("to", 2).Label("bytes", 1001))
 	if got, want := row.Median(results.CopyTime), max(ceiling("pinned", 1, "host"), ceiling("pinned", "host", 2)); got != want {
-		t.Errorf("staged is beside %v, want %v", got, want)
+		t.Errorf("staged is compared with %v, want %v", got, want)
 	}
 	row, _ = r.Find(results.NewRow().Label("path", "peer").Label("from", 1).Label("to", 2).Label("bytes", 1001))
 	if got, want := row.Median(results.CopyTime), ceiling("device", 1, 1); got != want {
-		t.Errorf("peer is beside %v, want %v", got, want)
+		t.Errorf("peer is compared with %v, want %v", got, want)
 	}
 	file := filepath.Join(dir, "l.json")
 	test.Check(t, r.Write(file))

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
 	"strings"
 
@@ -11,12 +10,15 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/internal/command"
+	"github.com/halox/halox/internal/files"
+	"github.com/halox/halox/internal/plan"
+	"github.com/halox/halox/solvers"
 )
 
 func newConfigCommand() *cobra.Command {
-	cmd := command.NewGroup("config", "Write sample configs and check configs", newConfigNewCommand(),
-		newConfigCheckCommand())
-	cmd.Example = "  halox config new heat3d\n  halox config check heat3d.yaml"
+	cmd := command.NewGroup("config", "Write sample configs, check and explain configs", newConfigNewCommand(),
+		newConfigCheckCommand(), newConfigExplainCommand())
+	cmd.Example = "  halox config new heat3d\n  halox config check heat3d.yaml\n  halox config explain heat3d.yaml"
 	return cmd
 }
 
@@ -27,8 +29,16 @@ func newConfigNewCommand() *cobra.Command {
 		Long: "Write the sample config NAME, with comments, to FILE (default NAME.yaml; - is the standard " +
 			"output).\nAn existing file is not overwritten. Samples: " + strings.Join(configs.Samples(), ", ") +
 			".",
-		Example:   "  halox config new heat3d\n  halox config new heat3d - | halox run -",
-		Args:      cobra.RangeArgs(1, 2),
+		Example: "  halox config new heat3d\n  halox config new heat3d - | halox run -",
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return fmt.Errorf("NAME: must be one of %s, got none", strings.Join(configs.Samples(), ", "))
+			case len(args) > 2:
+				return fmt.Errorf("FILE: must be at most one file, got %d", len(args)-1)
+			}
+			return nil
+		},
 		ValidArgs: configs.Samples(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := configs.Sample(args[0])
@@ -43,34 +53,16 @@ func newConfigNewCommand() *cobra.Command {
 				_, err := cmd.OutOrStdout().Write(text)
 				return err
 			}
-			if err := writeNew(file, text); err != nil {
+			if _, err := os.Lstat(file); err == nil {
+				return fmt.Errorf("%s already exists; name another file: halox config new NAME FILE", file)
+			}
+			if err := files.Write(file, text); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "wrote %s; run it with: halox run %s\n", file, file)
 			return command.Of(cmd.Context()).PrintJSON(map[string]string{"wrote": file})
 		},
 	}
-}
-
-// writeNew writes a file that must not be there yet.
-func writeNew(file string, text []byte) error {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s already exists; name another file: halox config new NAME FILE", file)
-	}
-	if err != nil {
-		return err
-	}
-	return fillNew(f, text)
-}
-
-// fillNew writes a new file, and removes it where it would not be whole.
-func fillNew(f *os.File, text []byte) error {
-	_, err := f.Write(text)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }
 
 func newConfigCheckCommand() *cobra.Command {
@@ -93,6 +85,30 @@ func newConfigCheckCommand() *cobra.Command {
 			fmt.Fprintf(call.Verdicts(cmd.OutOrStdout()), "ok    %s: %s on %v points in %s\n", args[0], c.Solver,
 				c.Grid.Size, c.Precision)
 			return call.PrintJSON(map[string]any{"file": args[0], "config": c})
+		},
+	}
+	addSet(cmd, &set)
+	return cmd
+}
+
+func newConfigExplainCommand() *cobra.Command {
+	var set []string
+	cmd := &cobra.Command{
+		Use:   "explain FILE",
+		Short: "Show what a step of a config file computes, and which schemes run it",
+		Long: "Show what a step of a config file computes, and which schemes run it.\n\nExplain prints what each " +
+			"stage reads, its bytes and operations per point, the weights\nof a linear stencil, and the exchanges. " +
+			"It also prints which schemes run it or why not,\nand the CUDA source.",
+		Example: "  halox config explain grayscott.yaml\n  halox config explain heat3d.yaml --json",
+		Args:    command.OneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withSetup(cmd, args[0], set, func(out io.Writer, w *solvers.Setup, solver string) error {
+				e, err := plan.Explain(cmd.Context(), w, solver, out)
+				if err != nil {
+					return err
+				}
+				return command.Of(cmd.Context()).PrintJSON(e)
+			})
 		},
 	}
 	addSet(cmd, &set)

@@ -33,7 +33,7 @@ func withFake(t *testing.T, flags ...string) *cudafake.Fake {
 	return fake
 }
 
-// A driver that never returns holds up nobody who wants to stop.
+// Signals end the process even if a driver call never returns.
 func TestSignalsBesideAStuckDriver(t *testing.T) {
 	testdevices.InTurn(t, 0, 8)
 	file := write(t, "c.yaml", "solver: heat\ngrid: {size: [16, 16]}\n")
@@ -83,7 +83,7 @@ func TestDevicesListsGPUs(t *testing.T) {
 cuda 0 Fake GPU 0 6.0 GiB sm_90 0000:3b:00.0 4
 cuda 1 Fake GPU 1 6.0 GiB sm_90 0000:3c:00.0 4
 
-links, from the row to the column, and peer access, tried with data:
+links from row to column, and peer access, tested with data:
  cuda 0 cuda 1
 `
 	for _, tc := range []struct {
@@ -93,7 +93,7 @@ links, from the row to the column, and peer access, tried with data:
 	}{
 		{"open", cudafake.LinkOpen, "cuda 0 - - peer\ncuda 1 - peer -\n"},
 		{"closed", cudafake.LinkClosed, "cuda 0 - - no peer\ncuda 1 - peer -\n" +
-			"cuda 0 to cuda 1: the driver allows no peer access\n"},
+			"cuda 0 to cuda 1: the driver does not allow peer access\n"},
 		{"lying", cudafake.LinkLying, "cuda 0 - - no peer\ncuda 1 - peer -\n" +
 			"cuda 0 to cuda 1: the link from device cuda 0 to cuda 1 corrupts data: of 1048576 bytes sent, 1 arrived wrong, the first at 524288\n"},
 	} {
@@ -123,7 +123,7 @@ func TestBenchLinksOfBadLinks(t *testing.T) {
 		says string
 	}{
 		{"open", cudafake.LinkOpen, 0, ""},
-		{"closed", cudafake.LinkClosed, 0, "not measured: from 0, to 1, path peer, mode one-way: p2p: no peer path from device cuda 0 to cuda 1: the driver allows no peer access"},
+		{"closed", cudafake.LinkClosed, 0, "not measured: from 0, to 1, path peer, mode one-way: p2p: no peer path from device cuda 0 to cuda 1: the driver does not allow peer access"},
 		{"lying", cudafake.LinkLying, int(command.CheckFailed), "the link from device cuda 0 to cuda 1 corrupts data: of 1048576 bytes sent, 1 arrived wrong, the first at 524288"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -160,13 +160,13 @@ func TestBenchSchemesOfAClosedLink(t *testing.T) {
 		rows  int
 		says  []string
 	}{
-		{"peer,direct", 2, []string{"not measured: scheme assisted, path direct, devices 2", "the driver allows no peer access", "nothing could be measured"}},
+		{"peer,direct", 2, []string{"not measured: scheme assisted, path direct, devices 2", "the driver does not allow peer access", "nothing could be measured"}},
 		{"peer,staged", 1, []string{"not measured: scheme assisted, path peer, devices 2", "scheme assisted, path staged, devices 2", "NVRTC not found"}},
 	} {
 		fake := withFake(t)
 		fake.SetLink(0, 1, cudafake.LinkClosed)
 		file := filepath.Join(t.TempDir(), "s.json")
-		code, out, notes := cli("bench", "schemes", "--schemes", "assisted", "--paths", tc.paths, "--devices", "2", "--points", "8",
+		code, out, notes := cli("bench", "schemes", "--schemes", "assisted", "--paths", tc.paths, "--device-counts", "2", "--points", "8",
 			"--precisions", "float64", "--budget", "1ms", "--record", file)
 		for _, says := range tc.says {
 			if code != int(command.Failed) || !strings.Contains(notes, says) {
@@ -195,17 +195,17 @@ func TestCommandsBesideGPUs(t *testing.T) {
 		code       int
 		says       []string
 	}{
-		{"no GPU", "devices -v", cudafake.Devices(0), nil, 0, []string{"No GPU found; running on the CPU.\nno GPU: no usable CUDA driver: the library is there, but cuInit: "}},
+		{"no GPU", "devices -v", cudafake.Devices(0), nil, 0, []string{"No GPU found; running on the CPU.\nno GPU: no usable CUDA driver: the library exists, but cuInit: "}},
 		{"one GPU", "devices", cudafake.Devices(1), nil, 0, []string{"Fake GPU 0"}},
 		{"another version than the kernel's", "devices", "", fails("cuInit", int(cuda.CodeDriverMismatch)), 1, []string{"devices.backend: cuInit: "}},
 		{"a GPU that dies", "devices", "", fails("cuMemcpyPeerAsync", int(cuda.CodeNVLinkError)), int(command.DeviceLost), []string{"p2p: probe the link from device cuda 0 to cuda 1: "}},
 		{"auto without NVRTC", run, "", nil, 1, []string{"NVRTC not found", "nowhere", "install the CUDA toolkit"}},
 		{"cuda without NVRTC", run + " --set devices.backend=cuda", "", nil, 1, []string{"NVRTC not found"}},
-		{"more than there are", run + " --set devices.count=3", "", nil, int(command.Config), []string{"devices.count: 3 cuda devices were asked for; this machine has 2"}},
-		{"one that is not there", run + " --set devices.ids=[0,2]", "", nil, int(command.Config), []string{"devices.ids: there is no cuda device 2; this machine has 2"}},
+		{"more than there are", run + " --set devices.count=3", "", nil, int(command.Config), []string{"devices.count: must be at most the 2 cuda devices of this machine, got 3"}},
+		{"one that is not there", run + " --set devices.ids=[0,2]", "", nil, int(command.Config), []string{"devices.ids: must be cuda devices of this machine, which has 2 (counted from 0), got 2"}},
 		{"host", run + " --set devices.backend=host --set devices.count=2", "", nil, 0, []string{"host"}},
 		{"no link for messages", "bench pingpong --backend cuda --match wu/V/n=1024", "", lies, 1,
-			[]string{"--paths direct: p2p: no direct path from device cuda 1 to cuda 0: ", "use path staged"}},
+			[]string{"--paths peer: p2p: no peer path from device cuda 1 to cuda 0: ", "use path staged"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			fake := withFake(t, strings.Fields(tc.flag)...)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,11 +23,11 @@ import (
 func newDevicesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "devices",
-		Short:   "List the GPUs, how they are linked, and the CPU devices",
+		Short:   "List the GPUs, their links, and the CPU devices",
 		Example: "  halox devices\n  mpirun -n 2 halox devices",
-		Long: `List the GPUs, how they are linked, and the CPU devices.
+		Long: `List the GPUs, their links, and the CPU devices.
 
-Under mpirun it lists the devices that each process uses. With -v it says why no GPU was found.`,
+Under mpirun it lists the devices that each process uses. With -v it prints why no GPU was found.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runTogether(cmd, func(g *processGroup, out, _ io.Writer) error {
@@ -36,7 +37,7 @@ Under mpirun it lists the devices that each process uses. With -v it says why no
 	}
 }
 
-// showDevices is the command as one of the launched processes.
+// showDevices runs the command as one of the launched processes.
 func showDevices(ctx context.Context, g *processGroup, out io.Writer) (err error) {
 	s, err := openSession(ctx, halo.Devices{Processes: g.Processes}, out)
 	if err != nil {
@@ -64,7 +65,7 @@ func showDevices(ctx context.Context, g *processGroup, out io.Writer) (err error
 	return errors.Join(listDevices(out, host), host.Close())
 }
 
-// listProcesses prints the devices that each process takes.
+// listProcesses prints the devices that each process uses.
 func listProcesses(out io.Writer, s *halo.Session, processes *mpi.Processes) error {
 	var mine strings.Builder
 	if err := listDevices(&mine, s); err != nil {
@@ -76,12 +77,12 @@ func listProcesses(out io.Writer, s *halo.Session, processes *mpi.Processes) err
 	}
 	fmt.Fprintf(out, "%s, by %s\n", processes.Counted(), processes.Library)
 	for rank, text := range all {
-		fmt.Fprintf(out, "\n%s takes\n%s", processes.Name(rank), text)
+		fmt.Fprintf(out, "\n%s uses\n%s", processes.Name(rank), text)
 	}
 	return nil
 }
 
-// maxHostRows is how many CPU devices are listed; they are all alike.
+// maxHostRows is the maximum number of CPU devices that are listed; they are identical.
 const maxHostRows = 8
 
 // listDevices prints the devices of one backend and, for GPUs, a matrix of
@@ -95,7 +96,7 @@ func listDevices(out io.Writer, s *halo.Session) error {
 			break
 		}
 		fmt.Fprintf(w, "%s %d\t%s\t%.1f GiB\t%s\t%s\t%d\n", d.Backend, d.ID, d.Name, float64(d.Memory)/(1<<30),
-			orDash(d.Arch), orDash(d.PCIBusID), d.Cores)
+			cmp.Or(d.Arch, "-"), cmp.Or(d.PCIBusID, "-"), d.Cores)
 	}
 	if err := w.Flush(); err != nil || s.Devices[0].HostMemory || len(s.Devices) < 2 {
 		return err
@@ -103,10 +104,9 @@ func listDevices(out io.Writer, s *halo.Session) error {
 	return listLinks(out, s.Devices, s.Links)
 }
 
-// listLinks prints how each pair of GPUs is linked and whether peer access
-// works over the link, tried with data.
+// listLinks prints the link of each pair of GPUs and whether peer access works over it, tested with data.
 func listLinks(out io.Writer, devices []*streams.Device, links *p2p.Links) error {
-	fmt.Fprintln(out, "\nlinks, from the row to the column, and peer access, tried with data:")
+	fmt.Fprintln(out, "\nlinks from row to column, and peer access, tested with data:")
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, to := range devices {
 		fmt.Fprintf(w, "\t%v", to)
@@ -121,9 +121,9 @@ func listLinks(out io.Writer, devices []*streams.Device, links *p2p.Links) error
 			case link == nil:
 				fmt.Fprint(w, "\t-")
 			case link.Usable:
-				fmt.Fprintf(w, "\t%s peer", orDash(link.Kind))
+				fmt.Fprintf(w, "\t%s peer", cmp.Or(link.Kind, "-"))
 			default:
-				fmt.Fprintf(w, "\t%s no peer", orDash(link.Kind))
+				fmt.Fprintf(w, "\t%s no peer", cmp.Or(link.Kind, "-"))
 				faults = append(faults, fmt.Sprintf("%v to %v: %s", from, to, link.Why))
 			}
 		}

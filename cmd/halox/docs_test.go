@@ -153,7 +153,7 @@ func flagTable(root *cobra.Command) string {
 	}
 	walk(root)
 	text := "# All flags\n\nFlags of `halox` are flags of every command. " +
-		"Those with separate lines differ in default or meaning.\n\n" +
+		"A flag whose default or meaning depends on the command has several lines.\n\n" +
 		"| flag | value | default | meaning | commands |\n|---|---|---|---|---|\n"
 	for _, line := range slices.Sorted(maps.Keys(commands)) {
 		text += line + " " + strings.Join(commands[line], ", ") + " |\n"
@@ -170,11 +170,13 @@ func TestConfigOfTheREADME(t *testing.T) {
 	}
 }
 
-// The commands of the README and of the first tutorial can be typed one after the other, and print the tutorial's lines.
+// The commands of the README and of tutorials can be typed one after the other, and print the tutorials' lines. Configs go
+// to the file that is named last before them.
 func TestCommandsOfTheREADME(t *testing.T) {
 	testdevices.Once(t)
 	for name, text := range map[string]string{
 		"README": "```\n" + readmeBlock(t, "Use") + "```\n", "tutorial": page(t, "docs/tutorials/first-run.md"),
+		"equations": page(t, "docs/tutorials/your-equation.md"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -184,15 +186,19 @@ func TestCommandsOfTheREADME(t *testing.T) {
 				t.Setenv("HALOX_STOP_ITERATIONS", "5")
 			}
 			var printed strings.Builder
-			commands := 0
+			commands, named := 0, regexp.MustCompile("`(\\w+\\.yaml)`")
 			for _, block := range regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+				before, _, _ := strings.Cut(text, block[0])
+				if names := named.FindAllStringSubmatch(before, -1); block[1] == "yaml" && names != nil { // the file that is named last
+					test.Check(t, os.WriteFile(names[len(names)-1][1], []byte(block[2]), 0o644))
+				}
 				if block[1] != "" {
 					continue
 				}
 				for line := range strings.Lines(block[2]) {
 					args, isCommand := strings.CutPrefix(strings.TrimPrefix(line, "./"), "halox ")
 					args, _, _ = strings.Cut(args, "#")
-					if !isCommand && name == "tutorial" && !strings.Contains(printed.String(), line) {
+					if !isCommand && name != "README" && !strings.Contains(printed.String(), line) {
 						t.Errorf("nothing prints %q", line)
 					}
 					if !isCommand {

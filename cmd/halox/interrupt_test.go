@@ -18,6 +18,7 @@ import (
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/interrupt"
+	"github.com/halox/halox/internal/progress"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p/mpi"
@@ -60,15 +61,15 @@ func TestASignalWhileAFieldIsWritten(t *testing.T) {
 	}
 }
 
-// The record of a run that is ended by force tells of the steps until then.
+// The record of a run that is ended by force has the steps until then.
 func TestRecordOfARunThatIsForced(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "r.json")
 	config := test.Must(loadConfig(t.Context(), 1, write(t, "c.yaml", small), []string{"output.record=" + name}))(t)
-	s := test.Must(newSolverRun(t.Context(), config, mpi.Alone(), newStatus(t.Output(), nil, false), traceFlags{}))(t)
+	s := test.Must(newSolverRun(t.Context(), config, nil, nil, mpi.Alone(), progress.NewStatus(t.Output(), nil, false), traceFlags{}))(t)
 	defer closeSetup(s.Setup)
 	record := test.Must(s.newRecord(t.Context(), time.Now()))(t)
 	record.Run.Iterations = 7
-	if said := s.recordWriter(record, nil)(); !strings.Contains(said, name+" tells of the 7 steps until then") {
+	if said := s.recordWriter(record, nil)(); !strings.Contains(said, name+" records the 7 steps completed") {
 		t.Error(said)
 	}
 	r, err := results.Read(name)
@@ -136,13 +137,13 @@ func TestABenchThatIsForcedWhileItWrites(t *testing.T) {
 		select {}
 	}})
 	b.backend, b.files = string(streams.Host), bench.Files{Record: record, Plot: "p.svg"}
-	var notes printed
+	var notes test.Output
 	w, contexts := interrupt.Catch(t.Context(), &notes), make(chan context.Context, 1)
 	go func() {
 		ctx := <-contexts
 		test.Report(t, <-writing)
-		for range 2 {
-			syscall.Kill(os.Getpid(), syscall.SIGTERM)
+		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+			syscall.Kill(os.Getpid(), signal)
 			<-ctx.Done() // a signal that is sent before the last one was taken may be one with it
 		}
 	}()

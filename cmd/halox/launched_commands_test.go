@@ -26,12 +26,12 @@ func TestLaunchedCommands(t *testing.T) {
 		}{
 			"devices": {[]string{"devices"}, []string{"2 processes on one host, by ", "rank 0 on host ", "rank 1 on host "}},
 			"plan": {[]string{"plan", config}, []string{
-				"4 host devices of 2 processes on one host", "between processes of one host: ", "memory of a run in bytes", " itself ",
+				"4 CPU devices of 2 processes on one host", "between processes of one host: ", "memory of a run in bytes", " itself ",
 				"messages between processes of one host count as those between rank 0 on host ", "exchange of a step",
 			}},
 			"plan as a graph": {[]string{"plan", config, "--dot"}, []string{"digraph halox", `"cluster host 1 of rank 1"`}},
-			"plan of parts":   {[]string{"plan", config, "--set", "decomposition=[1, 1, 2]", "--set", "devices.count=1"}, []string{"cut 1 x 1 x 2 for 2 host devices of 2 processes"}},
-			"verify":          {[]string{"verify", config}, []string{"\nall ", "checks hold", "scheme assisted by staged and mpi: 20 steps on 4 host devices of 2 processes", "ok    ranks of 4 devices of 2 processes on one host: one gets what all put to it at once"}},
+			"plan of parts":   {[]string{"plan", config, "--set", "decomposition=[1, 1, 2]", "--set", "devices.count=1"}, []string{"decomposition 1 x 1 x 2 on 2 CPU devices of 2 processes"}},
+			"verify":          {[]string{"verify", config}, []string{"\nall ", "checks hold", "scheme assisted by staged and mpi: 20 steps on 4 CPU devices of 2 processes", "ok    ranks of 4 devices of 2 processes on one host: one rank receives simultaneous puts of all ranks"}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				if strings.HasPrefix(name, "plan ") {
@@ -99,11 +99,14 @@ func TestLaunchedBenches(t *testing.T) {
 			}},
 			"exchange of one device each": {2, 2, []string{"exchange", "--points", "8", "--devices", "1"}, map[string]int{"path=mpi": 1}},
 			"exchange":                    {2, 4, []string{"exchange", "--points", "8", "--devices", "2"}, map[string]int{"path=staged": 1, "path=peer": 1, "path=direct": 1}},
-			"schemes": {2, 4, []string{"schemes", "--points", "16", "--precisions", "float64", "--budget", "20ms", "--paths", "peer", "--devices", "1,2,4"}, map[string]int{
+			"schemes": {2, 4, []string{"schemes", "--points", "16", "--precisions", "float64", "--budget", "20ms", "--paths", "peer", "--device-counts", "1,2,4"}, map[string]int{
 				"devices=1": 8, "devices=2": 5, "devices=4": 4,
 			}},
-			"scaling": {3, 6, []string{"scaling", "--points", "16", "--precisions", "float64", "--budget", "20ms", "--schemes", "assisted", "--devices", "1,2,3,4,6"}, map[string]int{
+			"scaling": {3, 6, []string{"scaling", "--points", "16", "--precisions", "float64", "--budget", "20ms", "--schemes", "assisted", "--device-counts", "1,2,3,4,6"}, map[string]int{
 				"mode=strong": 4, "mode=weak": 4, "devices=3": 0, "devices=4": 2,
+			}},
+			"checkpoint": {2, 4, []string{"checkpoint", "--points", "16", "--precisions", "float64", "--budget", "20ms", "--schemes", "assisted", "--every", "3", "--device-counts", "1,2,4"}, map[string]int{
+				"what=steps": 3, "what=write": 3, "what=read": 3, "devices=4": 3,
 			}},
 		}
 		for _, name := range testdevices.Some(3, slices.Sorted(maps.Keys(benches))) {

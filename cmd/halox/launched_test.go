@@ -166,13 +166,17 @@ func TestLaunchedRunStopsTogether(t *testing.T) {
 	})
 }
 
-// Where a process is killed, rank 0 alone says that the launcher has ended the others, and leaves a record.
+// Where a process is killed, rank 0 alone says that the launcher has ended the others, and leaves a record. MPICH's
+// launcher leaves it no time for that: then the record of an earlier run is as it was.
 func TestLaunchedRunLosesARank(t *testing.T) {
-	config, record := write(t, "c.yaml", small), filepath.Join(t.TempDir(), "r.json")
+	config := write(t, "c.yaml", small)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		const earlier = "of an earlier run"
+		record := write(t, "r.json", earlier)
 		r := launchHalox(t, in, 3, []string{killVariable + "=" + filepath.Join(t.TempDir(), "steps")}, "run", config, "--record", record, "--set", "stop.iterations=1000000000")
 		got, err := results.Read(record)
-		if n := strings.Count(r.Out, "by force"); r.Err == nil || r.Late || n > 1 || err != nil || !got.Interrupted {
+		kept := in.Hydra && string(content(t, record)) == earlier
+		if n := strings.Count(r.Out, "by force"); r.Err == nil || r.Late || n > 1 || !kept && (err != nil || !got.Interrupted) {
 			t.Errorf("%d processes say that they are ended, late %t, %v; %+v, %v:\n%s", n, r.Late, r.Err, got, err, r.Out)
 		}
 	})
@@ -228,8 +232,8 @@ func TestLaunchedRunFails(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for _, tc := range testdevices.Again(3, []struct{ words, args string }{
 			{"write field", "run " + config + " -q --set stop.iterations=500 --set output.field=" + filepath.Join(folder, "u.npy")},
-			{"graph runs steps of one process", "run " + config + " --set exchange.scheme=graph"},
-			{"or fewer steps between two exchanges than 5", "run " + config + " -q --set grid.size=[1,1,14] --set exchange.steps=5"},
+			{"graph supports one process", "run " + config + " --set exchange.scheme=graph"},
+			{"or fewer than 5 steps between two exchanges", "run " + config + " -q --set grid.size=[1,1,14] --set exchange.steps=5"},
 			{"grid.size", "run " + config + " --set grid.size=[0,1]"},
 			{"no such file", "run " + filepath.Join(t.TempDir(), "none.yaml")},
 			{ofOne, "bench ranks"}, {ofOne, "bench latency"}, {ofOne, "bench sweep"}, {ofOne, "bench pack"}, {ofOne, "bench pingpong"},

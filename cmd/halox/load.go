@@ -9,13 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
-	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/command"
-	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
-	"github.com/halox/halox/stencil"
 )
 
 // loadConfig loads the config of a number of processes, with overrides and the environment. File - is the standard
@@ -46,49 +42,6 @@ func addSet(cmd *cobra.Command, set *[]string) {
 	if err := cmd.RegisterFlagCompletionFunc("set", complete); err != nil {
 		panic(err) // the flag was added above
 	}
-}
-
-// newProblem translates the config.
-func newProblem(c *configs.Run) (*solvers.Problem, error) {
-	var periodic [3]bool
-	copy(periodic[:], c.Periodic())
-	grid, err := domain.NewGrid(c.Grid.Size, periodic)
-	if err != nil {
-		return nil, err
-	}
-	p := &solvers.Problem{Grid: grid, Spacing: c.Spacing(), Real: kernels.Real(c.Precision), TimeStep: c.TimeStep(),
-		Sums: sums.Mode(c.Stop.Sums), Group: max(1, int(c.Exchange.Steps))}
-	kind := stencil.Kind{Points: c.Stencil.Points, Shape: stencil.Shape(c.Stencil.Shape)}
-	if c.Heat != nil {
-		p.Stencil, err = stencil.HeatOf(kind, p.Spacing, c.Heat.Diffusivity, p.TimeStep)
-	} else {
-		p.Stencil, err = stencil.LaplaceOf(kind, p.Spacing)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if p.Initial, err = stencil.Parse(c.Initial); err != nil {
-		return nil, err
-	}
-	for i, face := range domain.Faces(grid.Dims) {
-		if face.Axis() >= c.Dims() {
-			p.Walls[i].Kind = solvers.Neumann // of a row of points, which no stencil looks across
-			continue
-		}
-		if p.Walls[i], err = newWall(c.Boundary.Face(face.Axis(), i%2)); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
-}
-
-func newWall(f configs.Face) (solvers.Wall, error) {
-	kind := f.Kind
-	if !kind.HasValues() {
-		return solvers.Wall{Kind: kind}, nil
-	}
-	value, err := stencil.Parse(f.Value)
-	return solvers.Wall{Kind: kind, Value: value}, err
 }
 
 // waitLimit is how long a run waits for a device or a thread that makes no

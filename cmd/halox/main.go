@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/internal/command"
+	"github.com/halox/halox/internal/drawing"
 	"github.com/halox/halox/internal/files"
 )
 
@@ -29,7 +30,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func newRoot() *cobra.Command {
 	root := command.NewGroup("halox", "Run stencils and exchange halos on GPUs, on one host or many",
 		newRunCommand(), newDevicesCommand(), newConfigCommand(), newBenchCommand(), newPlanCommand(),
-		newVerifyCommand(), newPlotCommand(), newResultsCommand(), newVersionCommand(), newProbeCommand())
+		newVerifyCommand(), drawing.NewPlotCommand(), drawing.NewResultsCommand(), newCheckpointCommand(),
+		newVersionCommand(), newProbeCommand())
 	root.Version = fmt.Sprintf("%s (%s)", version, program().Commit)
 	var codes strings.Builder
 	all, means := command.Codes()

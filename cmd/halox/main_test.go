@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"os"
 	"os/signal"
@@ -43,10 +45,11 @@ func TestMain(m *testing.M) {
 		testmpi.Main(m, map[string]func() error{"halox": launchedHalox})
 	}
 	if os.Getenv(mainVariable) != "" {
+		spoil()
 		if file := os.Getenv(listeningVariable); file != "" {
 			go func() {
 				awaitIn(os.Getenv(atVariable))
-				_ = os.WriteFile(file, nil, 0o644) // without it the test says that it waited in vain
+				_ = os.WriteFile(file, nil, 0o644) // without the file the test reports a timeout
 			}()
 		}
 		main()
@@ -61,7 +64,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// awaitIn waits until this process catches signals and is in a function. From outside nobody sees it: Go catches all signals
+// awaitIn waits until this process catches signals and is in a function. This is not visible from outside: Go catches all signals
 // before main does.
 func awaitIn(function string) {
 	stacks := make([]byte, 1<<20)
@@ -75,9 +78,9 @@ func awaitIn(function string) {
 	}
 }
 
-// cli runs the command line in this process.
+// cli runs the command line in this process. Goroutines of a run may print warnings.
 func cli(args ...string) (code int, stdout, stderr string) {
-	var out, errs strings.Builder
+	var out, errs test.Output
 	code = execute(context.Background(), args, &out, &errs)
 	return code, out.String(), errs.String()
 }
@@ -219,10 +222,43 @@ func TestSamplesRun(t *testing.T) {
 	}
 }
 
+// The samples of rules give the checksums that examples/grayscott -size 64 -steps 100 and examples/wave -size 24
+// -steps 50 print.
+func TestSamplesGiveTheBitsOfExamples(t *testing.T) {
+	for _, c := range []struct {
+		name, size, steps string
+		fields            []string
+		sum               uint32
+	}{
+		{"grayscott", "[64, 64]", "100", []string{"u", "v"}, 0xB98C0B65},
+		{"wave", "[24, 24, 24]", "50", []string{"u"}, 0x8C15DEEE},
+	} {
+		dir, files, sum := t.TempDir(), "", crc32.New(crc32.MakeTable(crc32.Castagnoli))
+		for _, f := range c.fields {
+			files += fmt.Sprintf("%s: %s, ", f, filepath.Join(dir, f+".npy"))
+		}
+		code, _, errs := cli("run", filepath.Join("../../configs", c.name+".yaml"), "--set", "devices.backend=host",
+			"--set", "grid.size="+c.size, "--set", "stop.iterations="+c.steps, "--set", "output.picture=null",
+			"--set", "output.field={"+files+"}")
+		if code != 0 {
+			t.Fatalf("exit %d: %s", code, errs)
+		}
+		for _, f := range c.fields {
+			_, values, err := field.Read(filepath.Join(dir, f+".npy"))
+			test.Check(t, err)
+			test.Check(t, binary.Write(sum, binary.LittleEndian, values))
+		}
+		if sum.Sum32() != c.sum {
+			t.Errorf("%s: checksum %08X, want %08X", c.name, sum.Sum32(), c.sum)
+		}
+	}
+}
+
 // A grid of one size is a row of points: with its own stable step, error and shape, and the values of plain arithmetic.
+// Its picture is a curve.
 func TestOneDimension(t *testing.T) {
-	array := filepath.Join(t.TempDir(), "f.npy")
-	run(t, `
+	array, picture := filepath.Join(t.TempDir(), "f.npy"), filepath.Join(t.TempDir(), "f.svg")
+	file := write(t, "c.yaml", `
 solver: heat
 grid: {size: [31]}
 boundary: {x: {dirichlet: 0}}
@@ -231,8 +267,16 @@ exact: sin(pi*x)*exp(-pi^2*t)
 stop: {iterations: 100}
 devices: {backend: host}
 decomposition: [3]
-output: {field: `+array+`}
+output: {field: `+array+`, picture: `+picture+`}
 `)
+	for command, text := range map[string]string{"plan": "heat on 31 points in float64, decomposition 3 on 3 ", "run": "subdomains 3\n"} {
+		if code, out, errs := cli(command, file); code != 0 || !strings.Contains(out, text) {
+			t.Errorf("%s: exit code %d, %s%s", command, code, out, errs)
+		}
+	}
+	if svg := string(test.Must(os.ReadFile(picture))(t)); !strings.Contains(svg, ">u<") {
+		t.Errorf("the picture has no axis of u: %.200s", svg)
+	}
 	want := make([]float64, 33)
 	for i := range want[1:32] {
 		want[i+1] = math.Sin(math.Pi * float64(i+1) / 32)
@@ -250,28 +294,40 @@ output: {field: `+array+`}
 	}
 }
 
-// The field file holds the points in the order of their indices, whatever the
-// cut.
+// The field file holds the points in the order of their indices, whatever the cut. In a file for ParaView they also have
+// their coordinates.
 func TestFieldFile(t *testing.T) {
-	array := filepath.Join(t.TempDir(), "f.npy")
-	for _, precision := range []string{"float64", "float32"} {
-		run(t, `
-solver: laplace
+	array, image := filepath.Join(t.TempDir(), "f.npy"), filepath.Join(t.TempDir(), "f.vti")
+	for precision, size := range map[string]int{"float64": 8, "float32": 4} {
+		for _, file := range []string{array, image} {
+			run(t, `
+solver: heat
 grid: {size: [5, 4, 6]}
-boundary: {x: periodic, y: periodic, z: periodic}
-initial: 3
+boundary: {x: periodic, y: periodic, z: {dirichlet: 0}}
+initial: x + 10*y + 100*z
+heat: {dt: 1e-12}
 stop: {iterations: 1}
 devices: {backend: host}
 decomposition: [2, 2, 1]
-`, "--set", "precision="+precision, "--set", "output.field="+array)
+`, "--set", "precision="+precision, "--set", "output.field="+file)
+		}
 		shape, values, err := field.Read(array)
 		if err != nil || !slices.Equal(shape, []int{6, 4, 5}) || len(values) != 120 {
 			t.Fatalf("shape %v, %d values: %v", shape, len(values), err)
 		}
 		for i, v := range values {
-			if math.Abs(v-3) > 1e-6 {
+			if x, y, z := float64(i%5)/5, float64(i/5%4)/4, float64(i/20+1)/7; math.Abs(v-x-10*y-100*z) > 1e-5 {
 				t.Fatalf("value %d is %v", i, v)
 			}
+		}
+		text, data, _ := bytes.Cut(content(t, image), []byte("\n_"))
+		npy := content(t, array)
+		if !bytes.HasPrefix(data[8:], npy[len(npy)-120*size:]) {
+			t.Errorf("%s: the values for ParaView have other bits", precision)
+		}
+		place := `WholeExtent="0 4 0 3 0 5" Origin="0 0 0.14285714285714285" Spacing="0.2 0.25 0.14285714285714285"`
+		if number := ` type="F` + precision[1:] + `" Name="u"`; !strings.Contains(string(text), place) || !strings.Contains(string(text), number) {
+			t.Errorf("%s: %s", precision, text)
 		}
 	}
 }
@@ -279,7 +335,7 @@ decomposition: [2, 2, 1]
 func TestBadUseIsRefused(t *testing.T) {
 	good, folder := write(t, "good.yaml", small), filepath.Join(t.TempDir(), "folder.npy")
 	test.Check(t, os.Mkdir(folder, 0o755))
-	bad := write(t, "bad.yaml", strings.Replace(small, "heat", "heet", 1)+"colour: red\n")
+	bad := write(t, "bad.yaml", strings.Replace(small, "heat", "heet", 1)+"color: red\n")
 	for _, c := range []struct {
 		name string
 		code command.Code
@@ -290,8 +346,8 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"two files", command.Usage, []string{"run", "a.yaml", "b.yaml"}, []string{"FILE: must be one file, got 2: halox run FILE [flags]"}},
 		{"no results", command.Usage, []string{"results"}, []string{"FILE: must be at least one file, got none: halox results FILE... [flags]"}},
 		{"no such file", command.Config, []string{"run", "none.yaml"}, []string{"none.yaml"}},
-		{"several errors at once", command.Config, []string{"run", bad}, []string{"bad.yaml:2", "heet", "laplace", "colour"}},
-		{"check says the same", command.Config, []string{"config", "check", bad}, []string{"heet", "colour"}},
+		{"several errors at once", command.Config, []string{"run", bad}, []string{"bad.yaml:2", "heet", "laplace", "color"}},
+		{"check says the same", command.Config, []string{"config", "check", bad}, []string{"heet", "color"}},
 		{"too many parts", command.Config, []string{"run", good, "--set", "decomposition=[1,9,1]", "--set", "devices.count=9"}, []string{"decomposition"}},
 		{"parts for other devices", command.Config, []string{"run", good, "--set", "decomposition=[1,3,1]"}, []string{"decomposition", "3"}},
 		{"no such device", command.Failed, []string{"run", good, "--set", "devices.backend=cuda", "--set", "devices.ids=[99]", "--set", "devices.count=1"}, []string{"devices."}},
@@ -301,23 +357,23 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"outputs that cannot be written, both", command.Config, []string{"run", good, "--record", good + "/r.json", "--set", "output.field=" + folder},
 			[]string{"output.field: " + folder + " cannot be written: it is a folder", "output.record: " + good + "/r.json"}},
 		{"an output over the config", command.Config, []string{"run", good, "--record", good + ".json", "--set", "output.field=" + good}, []string{"output.field"}},
-		{"a start that is no number", command.Config, []string{"run", good, "--set", "initial=sqrt(-1)"}, []string{"initial", "finite"}},
-		{"a wall that is no number", command.Config, []string{"run", good, "--set", "boundary.x-={dirichlet: 1/0}"}, []string{"wall", "finite"}},
+		{"an initial field that is not finite", command.Config, []string{"run", good, "--set", "initial=sqrt(-1)"}, []string{"initial", "finite"}},
+		{"a wall that is not finite", command.Config, []string{"run", good, "--set", "boundary.x-={dirichlet: 1/0}"}, []string{"at face x-", "finite"}},
 		{"an order of none", command.Config, []string{"run", good, "--set", "exchange.order=pairwise"}, []string{"exchange.order", "must not be set with scheme assisted", "two-stream"}},
 		{"a path of none", command.Config, []string{"plan", good, "--set", "exchange.scheme=fused"}, []string{"exchange.path", "must be auto or direct with scheme fused"}},
-		{"fewer devices do not help", command.Config, []string{"config", "check", good, "--set", "grid.size=[16,3,16]", "--set", "boundary.y=periodic", "--set", "exchange.steps=4", "--set", "devices.count=2"}, []string{"devices.count: ", "its neighbours need: use a larger grid, or fewer"}},
-		{"too few layers to mirror", command.Config, []string{"config", "check", good, "--set", "grid.size=[16,16,1]", "--set", "boundary.z=neumann", "--set", "stencil.points=13", "--set", "devices.count=1"}, []string{"boundary: face z-: subdomain 0 owns 1 layers along z and would mirror 2: use a larger grid or a smaller stencil"}},
-		{"too many devices for the steps", command.Config, []string{"config", "check", good, "--set", "devices.count=1024", "--set", "exchange.steps=4"}, []string{"devices.count: ", "its neighbours need: use fewer devices or a larger grid\n"}},
-		{"too few points for one device", command.Config, []string{"config", "check", good, "--set", "devices.count=1", "--set", "grid.size=[9,1]", "--set", "boundary={y: periodic}", "--set", "stencil.points=9", "--set", "stencil.shape=star", "--set", "initial=0", "--set", "exact=0"}, []string{"devices.count: domain: [9 1] points are fewer layers than ghosts around a periodic axis need: use a larger grid\n"}},
-		{"a start that is no number, planned", command.Config, []string{"plan", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
+		{"fewer devices do not help", command.Config, []string{"config", "check", good, "--set", "grid.size=[16,3,16]", "--set", "boundary.y=periodic", "--set", "exchange.steps=4", "--set", "devices.count=2"}, []string{"devices.count: ", "its neighbors need: use a larger grid, or fewer"}},
+		{"too few layers to mirror", command.Config, []string{"config", "check", good, "--set", "grid.size=[16,16,1]", "--set", "boundary.z=neumann", "--set", "stencil.points=13", "--set", "devices.count=1"}, []string{"boundary: face z-: subdomain 0 owns 1 layers along z, must own at least 2 to mirror them: use a larger grid or a smaller stencil"}},
+		{"too many devices for the steps", command.Config, []string{"config", "check", good, "--set", "devices.count=1024", "--set", "exchange.steps=4"}, []string{"devices.count: ", "its neighbors need: use fewer devices or a larger grid\n"}},
+		{"too few points for one device", command.Config, []string{"config", "check", good, "--set", "devices.count=1", "--set", "grid.size=[9,1]", "--set", "boundary={y: periodic}", "--set", "stencil.points=9", "--set", "stencil.shape=star", "--set", "initial=0", "--set", "exact=0"}, []string{"devices.count: domain: [9 1] points: a periodic axis has fewer layers than its ghosts need: use a larger grid\n"}},
+		{"an initial field that is not finite, planned", command.Config, []string{"plan", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
 		{"a start beyond the precision", command.Config, []string{"config", "check", good, "--set", "initial=1e60", "--set", "precision=float32"}, []string{"not finite in float32"}},
-		{"a wall that moves, verified", command.Config, []string{"verify", good, "--set", "stencil.points=27", "--set", "grid.spacing=0.1", "--set", "boundary.x-={dirichlet: sin(t)}"}, []string{good + ": ", "the value at face x- changes with time"}},
-		{"a start that is no number, verified", command.Config, []string{"verify", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
+		{"a wall that moves, verified", command.Config, []string{"verify", good, "--set", "stencil.points=27", "--set", "grid.spacing=0.1", "--set", "boundary.x-={dirichlet: sin(t)}"}, []string{good + ": ", "the value at face x- varies in time"}},
+		{"an initial field that is not finite, verified", command.Config, []string{"verify", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
 		{"several at once, checked", command.Config, []string{"config", "check", good, "--set", "initial=1/0", "--set", "devices.count=1024", "--set", "output.record=" + good + "/r.json"}, []string{"initial is", "devices.count: ", "output.record: "}},
-		{"devices beyond the grid, planned", command.Config, []string{"plan", good, "--set", "devices.count=1024"}, []string{"devices.count: ", "into 1024 parts"}},
-		{"an exact solution that is no number", command.Config, []string{"run", good, "--set", "exact=x<0.5?1:0/0"}, []string{good + ": ", "exact is NaN at point [5 0 0] after 40 steps, which is not finite"}},
-		{"an exact solution that is no number where the run ends", command.Config, []string{"run", good, "--set", "stop.tolerance=1e-3", "--set", "exact=1/(t-t)"}, []string{"exact is +Inf at point [0 0 0] after "}},
-		{"too many devices for ranks", command.Config, []string{"run", good, "--set", "exchange={scheme: ranks, path: direct}", "--set", "devices.count=17", "--set", "grid.size=[11,8,17]"}, []string{good + ": exchange.scheme: ranks: 17 devices; must be at most 16"}},
+		{"devices beyond the grid, planned", command.Config, []string{"plan", good, "--set", "devices.count=1024"}, []string{"devices.count: ", "1024 parts"}},
+		{"an exact solution that is not finite", command.Config, []string{"run", good, "--set", "exact=x<0.5?1:0/0"}, []string{good + ": ", "exact is NaN at point [5 0 0] after 40 steps, which is not finite"}},
+		{"an exact solution that is not finite at the end", command.Config, []string{"run", good, "--set", "stop.tolerance=1e-3", "--set", "exact=1/(t-t)"}, []string{"exact is +Inf at point [0 0 0] after "}},
+		{"too many devices for ranks", command.Config, []string{"run", good, "--set", "exchange={scheme: ranks, path: direct}", "--set", "devices.count=17", "--set", "grid.size=[11,8,17]"}, []string{good + ": exchange.scheme: ranks: must have at most 16 devices, got 17"}},
 		{"no such scheme", command.Config, []string{"config", "check", good, "--set", "exchange.scheme=steam"}, []string{"auto, baseline, two-stream, assisted, graph, blocked, fused, ranks or resident"}},
 		{"an empty name of a record", command.Usage, []string{"run", good, "--record", ""}, []string{"--record: must not be an empty file name"}},
 		{"empty names of a bench", command.Usage, []string{"bench", "exchange", "--record", "", "--plot", ""}, []string{"--plot: must not be an empty file name"}},
@@ -358,7 +414,7 @@ func TestAllCommands(t *testing.T) {
 	var each func(cmd *cobra.Command)
 	each = func(cmd *cobra.Command) {
 		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-			if was := types[f.Name]; was != "" && was != f.Value.Type() && f.Name != "devices" { // counts, of exchange only one
+			if was := types[f.Name]; was != "" && was != f.Value.Type() {
 				t.Errorf("%s --%s: %s, elsewhere %s", cmd.CommandPath(), f.Name, f.Value.Type(), was)
 			}
 			types[f.Name] = f.Value.Type()
@@ -398,6 +454,9 @@ func TestJSON(t *testing.T) {
 		{"version -v", `"version": "` + version, ""},
 		{"devices -q", `"devices": [`, ""},
 		{"plan -q " + write(t, "d.yaml", small), `"scheme": "assisted"`, ""},
+		{"config explain -q " + write(t, "d.yaml", small), `"bytes_per_point": 16`, ""},
+		{"config explain -q " + write(t, "e.yaml", "solver: equation\ngrid: {size: [8]}\nfields: {u: {}}\nequations: {u: lap(u) + sin(2*t)}\n"),
+			`"text": "`, ""},
 		{"verify -q " + write(t, "d.yaml", small), `"result": "ok"`, ""},
 		{"bench exchange -q --backend host --devices 1 --points 4 --paths staged", `"kind": "exchange"`, ""},
 		{"config new heat2d " + record + ".yaml", `"wrote": "`, ""},
@@ -426,7 +485,7 @@ func TestHelpAndCompletion(t *testing.T) {
 	}
 }
 
-// A driver that HALOX_CUDA names has to be there, unless host devices are asked for.
+// A driver named by HALOX_CUDA must exist, unless the backend is host.
 func TestDriverThatIsNamed(t *testing.T) {
 	t.Setenv("HALOX_CUDA", "/nowhere/libcuda.so")
 	file := write(t, "c.yaml", small)
@@ -435,7 +494,7 @@ func TestDriverThatIsNamed(t *testing.T) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if code, _, stderr := cli("plan", file); code != 0 {
-		t.Errorf("host devices: exit %d: %s", code, stderr)
+		t.Errorf("backend host: exit %d: %s", code, stderr)
 	}
 }
 
@@ -445,7 +504,7 @@ func TestDivergingRunFails(t *testing.T) {
 	file, field := filepath.Join(dir, "r.json"), filepath.Join(dir, "u.npy")
 	code, _, stderr := cli("run", write(t, "c.yaml", small), "--record", file, "--set", "heat.dt=0.1", "--set", "heat.force=true",
 		"--set", "stop.iterations=1000000000", "--set", "output.field="+field)
-	if code != int(command.Diverged) || !strings.Contains(stderr, "no longer finite") || !strings.Contains(stderr, "heat.dt") {
+	if code != int(command.Diverged) || !strings.Contains(stderr, "non-finite values") || !strings.Contains(stderr, "heat.dt") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	r, err := results.Read(file)
@@ -478,7 +537,7 @@ func TestFilesAreTheSameFromAnyRun(t *testing.T) {
 	}{
 		{"devices.count=1 exchange.scheme=auto", 0}, {"devices.count=3 exchange.scheme=baseline", 0},
 		{"devices.count=4 exchange.scheme=two-stream exchange.order=pairwise", 0}, {"devices.count=4 exchange.scheme=assisted exchange.path=peer", 0},
-		{"exchange.steps=4", 4}, {"exchange.scheme=resident exchange.steps=3", 3}, {"exchange.steps=auto", 0}, // host devices try nothing
+		{"exchange.steps=4", 4}, {"exchange.scheme=resident exchange.steps=3", 3}, {"exchange.steps=auto", 0}, // CPU devices try nothing
 	} {
 		file := filepath.Join(t.TempDir(), "u.npy")
 		flags := []string{"--set", "output.field=" + file, "--set", "exchange.path=auto"}
@@ -490,8 +549,8 @@ func TestFilesAreTheSameFromAnyRun(t *testing.T) {
 		if want == nil {
 			want = got
 		}
-		if !bytes.Equal(got, want) || r.Run.StepsAnExchange != tc.steps {
-			t.Errorf("%s: %d steps an exchange in the record, not %d, or another file", tc.set, r.Run.StepsAnExchange, tc.steps)
+		if !bytes.Equal(got, want) || r.Run.StepsPerExchange != tc.steps {
+			t.Errorf("%s: %d steps per exchange in the record, not %d, or another file", tc.set, r.Run.StepsPerExchange, tc.steps)
 		}
 	}
 }

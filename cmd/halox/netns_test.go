@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/halox/halox/internal/forecast"
 	"github.com/halox/halox/internal/test"
@@ -19,7 +18,7 @@ import (
 	"github.com/halox/halox/results"
 )
 
-// wired is a grid whose subdomains are cubes of 32 points a side on 4 hosts.
+// wired is a grid whose subdomains are cubes of 32 points per side on 4 hosts.
 const wired = `
 solver: heat
 grid: {size: [32, 64, 64]}
@@ -40,7 +39,7 @@ func wireHalox(t *testing.T, in testmpi.Installation, n *testnet.Net, config str
 		before = append(before, h.Sent(t))
 	}
 	in.Run(t, n.Over(in, testmpi.Job{
-		Program: "halox", Ranks: len(n.Hosts), Env: []string{argumentsVariable + "=" + strings.Join(args, "\n")}, Limit: 100 * time.Second,
+		Program: "halox", Ranks: len(n.Hosts), Env: []string{argumentsVariable + "=" + strings.Join(args, "\n")},
 	})).Succeeds(t)
 	for i, h := range n.Hosts {
 		sent = append(sent, h.Sent(t)-before[i])
@@ -50,8 +49,8 @@ func wireHalox(t *testing.T, in testmpi.Installation, n *testnet.Net, config str
 	return r, content(t, u), sent
 }
 
-// What hosts send over their links is the faces of their subdomains, and little beside: what the network's headers and the
-// processes' notes take. The field is that of one process.
+// Hosts send the faces of their subdomains over their links, and little else: network headers and messages of
+// coordination. The field is equal to that of one process.
 func TestNetnsWire(t *testing.T) {
 	const few, many, face = 20, 420, 32 * 32 * 8
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
@@ -74,9 +73,9 @@ func TestNetnsWire(t *testing.T) {
 				for i := range sent {
 					step := float64(sent[i]-base[i]) / (many - few)
 					want := float64(faces * face)
-					t.Logf("%s sends %.0f bytes a step; its faces have %.0f", n.Hosts[i].Name, step, want)
+					t.Logf("%s sends %.0f bytes per step; its faces have %.0f", n.Hosts[i].Name, step, want)
 					if step < want || step > 1.15*want {
-						t.Errorf("%s sends %.0f bytes a step; its faces have %.0f", n.Hosts[i].Name, step, want)
+						t.Errorf("%s sends %.0f bytes per step; its faces have %.0f", n.Hosts[i].Name, step, want)
 					}
 				}
 			})
@@ -106,7 +105,7 @@ func TestNetnsSlowLink(t *testing.T) {
 		if step < 0.7*least || step > 3*least { // the bucket lets some through at once
 			t.Errorf("a step takes %.2f ms; its faces at least %.2f ms", step, least)
 		}
-		planned := in.Run(t, n.Over(in, testmpi.Job{Program: "halox", Ranks: 2, Env: []string{argumentsVariable + "=plan\n" + config}, Limit: 100 * time.Second}))
+		planned := in.Run(t, n.Over(in, testmpi.Job{Program: "halox", Ranks: 2, Env: []string{argumentsVariable + "=plan\n" + config}}))
 		planned.Succeeds(t)
 		said := regexp.MustCompile(`messages between hosts count as those between rank 0 on host node0 and rank 1 on host node1: .*, ([\d.]+) us for 512 KiB`).FindStringSubmatch(planned.Out)
 		if said == nil {
@@ -117,7 +116,7 @@ func TestNetnsSlowLink(t *testing.T) {
 		}
 		record, network := filepath.Join(t.TempDir(), "l.json"), filepath.Join(t.TempDir(), "n.yaml")
 		args := []string{"bench", "links", "--backend", "host", "--sizes", "256KiB", "--modes", "one-way", "--record", record, "--network-file", network}
-		in.Run(t, n.Over(in, testmpi.Job{Program: "halox", Ranks: 2, Env: []string{argumentsVariable + "=" + strings.Join(args, "\n")}, Limit: 100 * time.Second})).Succeeds(t)
+		in.Run(t, n.Over(in, testmpi.Job{Program: "halox", Ranks: 2, Env: []string{argumentsVariable + "=" + strings.Join(args, "\n")}})).Succeeds(t)
 		links := test.Must(results.Read(record))(t)
 		found, err := forecast.FindNetwork(network)
 		if err != nil || found.Bandwidth < 0.8*bits/8 || found.Bandwidth > 1.1*bits/8 || found.Latency <= 0 {

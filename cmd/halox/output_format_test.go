@@ -26,7 +26,7 @@ func init() {
 			return nil
 		})
 		if err == nil {
-			_, err = fmt.Fprintf(w, "%s: %d points of %d, largest %.3g\n", run.Title, points, run.Grid.Points(), largest)
+			_, err = fmt.Fprintf(w, "%s: %d points of %d, largest %.3g\n", run.Moment, points, run.Grid.Points(), largest)
 		}
 		return err
 	}})
@@ -41,11 +41,11 @@ func TestANewOutputFormatIsOneFile(t *testing.T) {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
 	text, err := os.ReadFile(file)
-	if err != nil || !strings.Contains(string(text), ", step 3: ") {
+	if err != nil || !strings.Contains(string(text), "(step 3): ") {
 		t.Errorf("%q, %v", text, err)
 	}
 	code, _, errs = cli("run", config, "--set", "output.field=u.gif")
-	if code != int(command.Config) || !strings.Contains(errs, "a file that ends in .npy or .max") {
+	if code != int(command.Config) || !strings.Contains(errs, "a file that ends in .npy, .vti or .max") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

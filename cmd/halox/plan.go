@@ -14,6 +14,7 @@ import (
 	"github.com/halox/halox/internal/forecast"
 	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/internal/plan"
+	"github.com/halox/halox/solvers"
 )
 
 func newPlanCommand() *cobra.Command {
@@ -22,35 +23,36 @@ func newPlanCommand() *cobra.Command {
 	var hosts hostsFlags
 	cmd := &cobra.Command{
 		Use:   "plan FILE",
-		Short: "Show what a run of a config file would exchange, and whether it fits",
-		Long: `Show what a run of a config file would exchange, and whether it fits.
+		Short: "Show the messages and the memory of a run of a config file",
+		Long: `Show the messages and the memory of a run of a config file.
 
 Plan prints the subdomains, the messages of one exchange with their paths and the
 reasons, the memory of each device and the host, and the predicted time of an
 exchange. It opens the devices and measures their links, allocates no fields, and
-fails if the run would not fit. Started by mpirun, it also shows messages between
-processes, and tries their networks.
+fails if the run would not fit. Under mpirun, it also shows messages between
+processes, and tests their networks.
 
---hosts predicts steps on more and more hosts from measured records, and opens no
-device: see docs/how-to/predict-scaling.md.`,
+--hosts predicts steps on increasing numbers of hosts from measured records, and opens
+no device: see docs/how-to/predict-scaling.md.`,
 		Example: `  halox plan heat3d.yaml
   halox plan heat3d.yaml --dot | dot -Tsvg > messages.svg
   halox bench schemes --record schemes.json
   halox plan heat3d.yaml --hosts 1024 --networks hdr200,ndr400x4 --measured schemes.json --plot hosts.svg`,
 		Args: command.OneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runTogether(cmd, func(g *processGroup, out, notes io.Writer) error {
-				if !cmd.Flags().Changed("hosts") {
-					if err := hosts.unused(cmd.Flags()); err != nil {
-						return command.As(command.Usage, err)
+			if cmd.Flags().Changed("hosts") {
+				return runTogether(cmd, func(g *processGroup, out, _ io.Writer) error {
+					if err := g.checkAlone("plan --hosts", "it opens no devices, and needs no launcher"); err != nil {
+						return err
 					}
-					return planFile(cmd.Context(), g, out, notes, args[0], set, dot)
-				}
-				if err := g.checkAlone("plan --hosts", "it predicts steps of hosts that are not there, and needs no "+
-					"launcher"); err != nil {
-					return err
-				}
-				return planHosts(cmd.Context(), out, args[0], set, cmd.Flags(), &hosts)
+					return planHosts(cmd.Context(), out, args[0], set, cmd.Flags(), &hosts)
+				})
+			}
+			if err := hosts.unused(cmd.Flags()); err != nil {
+				return command.As(command.Usage, err)
+			}
+			return withSetup(cmd, args[0], set, func(out io.Writer, w *solvers.Setup, solver string) error {
+				return showPlan(cmd.Context(), out, w, solver, dot)
 			})
 		},
 	}
@@ -61,28 +63,37 @@ device: see docs/how-to/predict-scaling.md.`,
 	return cmd
 }
 
-// planFile is the command.
-func planFile(ctx context.Context, g *processGroup, out, notes io.Writer, file string, set []string,
-	dot bool) (err error) {
-	config, err := g.config(ctx, func() (*configs.Run, error) {
-		config, err := loadConfig(ctx, g.Size(), file, set)
+// withSetup opens the devices of a config, and shows something of its setup, without fields.
+func withSetup(
+	cmd *cobra.Command, file string, set []string, show func(out io.Writer, w *solvers.Setup, solver string) error,
+) error {
+	ctx := cmd.Context()
+	return runTogether(cmd, func(g *processGroup, out, notes io.Writer) (err error) {
+		config, err := g.config(ctx, func() (*configs.Run, error) {
+			config, err := loadConfig(ctx, g.Size(), file, set)
+			if err != nil {
+				return nil, err
+			}
+			return config, command.As(command.Config,
+				option.CheckFiles(outputFiles(config.Output), option.File{Name: "the config", Path: file}))
+		})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return config, command.As(command.Config,
-			option.CheckFiles(outputFiles(config.Output), option.File{Name: "the config", Path: file}))
+		w, err := openConfig(ctx, config, g.Processes, notes, false)
+		if err == nil {
+			defer func() { err = errors.Join(err, closeSetup(w)) }()
+			err = w.Place.Agree(ctx, "check the config", checkValues(ctx, config, w.Problem))
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		return show(out, w, config.Solver)
 	})
-	if err != nil {
-		return err
-	}
-	w, err := openConfig(ctx, config, g.Processes, notes, false)
-	if err == nil {
-		defer func() { err = errors.Join(err, closeSetup(w)) }()
-		err = w.Place.Agree(ctx, "check the config", checkValues(ctx, config, w.Problem))
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
+}
+
+// showPlan prints the plan of a setup.
+func showPlan(ctx context.Context, out io.Writer, w *solvers.Setup, solver string, dot bool) error {
 	if !dot {
 		interrupt.During(ctx, "measuring the links", nil)
 		if err := w.Place.Agree(ctx, "measure the links", w.Session.Measure(ctx)); err != nil {
@@ -92,7 +103,7 @@ func planFile(ctx context.Context, g *processGroup, out, notes io.Writer, file s
 			return err
 		}
 	}
-	p, err := plan.New(ctx, w, config.Solver, dot)
+	p, err := plan.New(ctx, w, solver, dot)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/halox/halox/solvers/scheme"
 )
 
-// hostsFlags are the flags of halox plan for hosts that are not there.
+// hostsFlags are the flags of halox plan for hosts that are not available.
 type hostsFlags struct {
 	hosts, devices     int
 	networks, measured []string
@@ -34,8 +34,8 @@ func (h *hostsFlags) add(f *pflag.FlagSet) {
 		"not set it")
 	f.StringSliceVar(&h.networks, "networks", nil,
 		"with --hosts: networks between the hosts: "+strings.Join(forecast.Names(), ", ")+", or files")
-	f.StringSliceVar(&h.measured, "measured", nil, "with --hosts: records of measured steps; those of several hosts "+
-		"as `FILE@NETWORK`")
+	f.StringSliceVar(&h.measured, "measured", nil, "with --hosts: records of measured steps; for several hosts "+
+		"`FILE@NETWORK`")
 	f.StringVar(&h.record, "record", "", "with --hosts: write the record to this JSON `file`")
 	f.StringVar(&h.plot, "plot", "", "with --hosts: draw the forecast to this `file` (.png, .svg, .pdf)")
 }
@@ -50,7 +50,7 @@ func (*hostsFlags) unused(f *pflag.FlagSet) error {
 	return nil
 }
 
-// maxHosts and maxPerHost are how many hosts, and devices of each, can be planned for.
+// maxHosts and maxPerHost are the maximum numbers of hosts and of devices per host.
 const (
 	maxHosts   = 1 << 17
 	maxPerHost = 64
@@ -82,7 +82,7 @@ func (h *hostsFlags) check(config string) error {
 	return option.CheckFiles(written, read...)
 }
 
-// settle takes the number of devices per host from a config that has it per process: there is one process per host.
+// settle takes the number of devices per host from a config, which has it per process: there is one process per host.
 func (h *hostsFlags) settle(c *configs.Run, given bool) error {
 	n, says := int(c.Devices.Count), "devices.count"
 	if c.Decomposition != nil {
@@ -100,7 +100,7 @@ func (h *hostsFlags) settle(c *configs.Run, given bool) error {
 	return nil
 }
 
-// planHosts is the command for hosts that are not there.
+// planHosts runs the command for hosts that are not available.
 func planHosts(ctx context.Context, out io.Writer, file string, set []string, f *pflag.FlagSet, h *hostsFlags) error {
 	if err := h.check(file); err != nil {
 		return command.As(command.Usage, err)
@@ -133,6 +133,7 @@ func planHosts(ctx context.Context, out io.Writer, file string, set []string, f 
 		if err := r.Write(h.record); err != nil {
 			return err
 		}
+		fmt.Fprintln(out, "wrote", h.record)
 	}
 	if h.plot == "" {
 		return nil
@@ -141,11 +142,15 @@ func planHosts(ctx context.Context, out io.Writer, file string, set []string, f 
 	if err != nil {
 		return err
 	}
-	return plot.Write(h.plot, chart)
+	if err := plot.Write(h.plot, chart); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "wrote", h.plot)
+	return nil
 }
 
-// forecast returns what is predicted for a config: steps on 1, 2, 4 and more hosts; if the config says how the grid is
-// cut, on one host and those that this cut is for.
+// forecast returns the forecast for a config: steps on 1, 2, 4 and more hosts or, if the config has a decomposition, on
+// one host and the number of hosts of that.
 func (h *hostsFlags) forecast(c *configs.Run) (f forecast.Forecast, err error) {
 	if steps := int(c.Exchange.Steps); steps > 1 {
 		return f, fmt.Errorf("exchange.steps: %d; models are of steps with an exchange after each", steps)
@@ -157,11 +162,11 @@ func (h *hostsFlags) forecast(c *configs.Run) (f forecast.Forecast, err error) {
 		}
 		f.Networks = append(f.Networks, n)
 	}
-	problem, err := newProblem(c)
+	problem, err := c.Problem()
 	if err != nil {
 		return f, err
 	}
-	f.Problem = forecast.Problem{Grid: problem.Grid, Width: problem.Field().Width, Element: problem.Real.Size()}
+	f.Problem = forecast.Problem{Grid: problem.Grid, Width: problem.Field().Width, Element: problem.Element.Size()}
 	f.Devices, f.Hosts = h.devices, forecast.Doubled(h.hosts)
 	f.Wanted = forecast.Wanted{
 		Scheme: c.Exchange.Scheme, Order: c.Exchange.Order, Path: string(c.Exchange.Path),

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"image/gif"
 	"maps"
 	"os"
 	"path/filepath"
@@ -72,6 +74,87 @@ func TestPlotWhatWasMeasured(t *testing.T) {
 	}
 }
 
+// Fields that a run wrote are drawn with what its record knows, and those of several steps in a film; tables are charts.
+func TestPlotFields(t *testing.T) {
+	testdevices.InTurn(t, 2, 4)
+	testdevices.Once(t)
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	config := write(t, "c.yaml", "solver: heat\ngrid: {size: [6, 5, 4]}\nheat: {dt: 1e-3}\nboundary: {x-: {dirichlet: 2 + t}}\nstop: {iterations: 8}\n")
+	for _, n := range []string{"4", "10"} {
+		if code, _, errs := cli("run", config, "-q", "--set", "stop.iterations="+n, "--set", "devices.backend=host", "--set", "devices.count=2",
+			"--set", "output.field="+at("u"+n+".npy"), "--set", "unit=K", "--set", "output.picture="+at("run.svg"), "--record", at("run.json")); code != 0 {
+			t.Fatalf("exit %d: %s", code, errs)
+		}
+	}
+	test.Check(t, os.WriteFile(at("p.csv"), []byte("step,time,u\n0,0,1\n10,0.5,2\n"), 0o644))
+	for _, tc := range []struct {
+		name string
+		args []string
+		want []string // texts in the drawing
+	}{
+		{"u10.npy", []string{"--run", at("run.json")}, []string{">heat, t = 0.01 (step 10), z = 0.6<", ">x<", ">u (K)<", ">0<", ">1.0<", ">2.0<"}},
+		{"u4.npy", []string{"--run", at("run.json"), "--slice", "x=1", "--title", "a b", "--label", "T (K)"}, []string{">a b<", ">z<", ">T (K)<"}},
+		{"u4.npy", nil, []string{">u, step 4, z=2<", ">x (index)<"}},
+		{"u10.npy", []string{"--line", "y=2,z=1.0", "--range", "0:3"}, []string{">u, step 10, y=2, z=3<", ">3<"}},
+		{"u?0.npy", []string{"--run", at("run.json"), "--line", "0,0.5,0.5:1,0.5,0.5"}, []string{"from (0,0.5,0.5) to (1,0.5,0.5)", ">distance<"}},
+		{"u*.npy", []string{"--run", at("run.json"), "--line", "x"}, []string{">heat, y = 0.5, z = 0.6<", ">t = 0.004 (step 4)<", ">t = 0.01 (step 10)<"}},
+		{"p.csv", []string{"--label", "u (K)"}, []string{">time<", ">u (K)<"}},
+	} {
+		svg, args := at("out.svg"), []string{"plot", "-o", at("out.svg")}
+		args = append(args, test.Must(filepath.Glob(at(tc.name)))(t)...)
+		code, out, errs := cli(append(args, tc.args...)...)
+		if code != 0 || out != "wrote "+svg+"\n" || errs != "" {
+			t.Errorf("%s %v: exit %d, %s%s", tc.name, tc.args, code, out, errs)
+			continue
+		}
+		text := string(test.Must(os.ReadFile(svg))(t))
+		for _, want := range tc.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s %v: the drawing lacks %s", tc.name, tc.args, want)
+			}
+		}
+	}
+	own, drawn := test.Must(os.ReadFile(at("run.svg")))(t), at("again.svg")
+	if code, _, errs := cli("plot", at("u10.npy"), "--run", at("run.json"), "-o", drawn); code != 0 || string(test.Must(os.ReadFile(drawn))(t)) != string(own) {
+		t.Errorf("exit %d: the picture of the run is another than that of its field: %s", code, errs)
+	}
+	code, _, errs := cli("plot", at("u10.npy"), at("u4.npy"), "-o", at("u.gif"), "--size", "200", "--frames-per-second", "5")
+	film, err := gif.DecodeAll(bytes.NewReader(test.Must(os.ReadFile(at("u.gif")))(t)))
+	if code != 0 || err != nil || len(film.Image) != 2 || film.Delay[0] != 20 || film.Config.Width != 200 {
+		t.Errorf("exit %d, %s, %v", code, errs, err)
+	}
+	for _, tc := range []struct{ want, args string }{
+		{"--slice: must be in the grid, from z=0 to z=3, got z=4", "u4.npy --slice z=4"},
+		{"--line: must be an axis", "u4.npy --line w"},
+		{`--range: must be min:max, such as 0:1 or 0:, got "3:1"`, "u4.npy --range 3:1"},
+		{`--colors: must be one of viridis, black-body, blue-red, got "pink"`, "u4.npy --colors pink"},
+		{"--size: must be between 64 and 16384, got 9", "u4.npy --size 9"},
+		{"only a picture of the format .png has a width", "u4.npy --size 900"},
+		{"-o: must end in .gif or .apng for 2 fields", "u4.npy u10.npy"},
+		{"FILE: must be fields, tables or records alone", "u4.npy p.csv"},
+		{"FILE: must be one table, got 2", "p.csv p.csv"},
+		{"--by: must not be set for fields, only for records", "u4.npy --by x"},
+		{"--slice: must not be set for tables, only for fields", "p.csv --slice z=1"},
+		{`p.csv: has no column "v"; there are step, time, u`, "p.csv --y v"},
+		{"--run: " + kept("pack") + " must be the record of a run, but is of kind pack", "u4.npy --run " + kept("pack")},
+		{"its grid must be that of the run, ", "u4.npy --run " + kept("run")},
+		{"no such file", "missing.npy"},
+	} {
+		args := []string{"plot", "-o", at("no.svg")}
+		for _, arg := range strings.Fields(tc.args) {
+			if ext := filepath.Ext(arg); ext == ".npy" || ext == ".csv" {
+				arg = at(arg)
+			}
+			args = append(args, arg)
+		}
+		code, out, errs := cli(args...)
+		if _, err := os.Stat(at("no.svg")); code == 0 || out != "" || !strings.Contains(errs, tc.want) || err == nil {
+			t.Errorf("%s: exit %d, %q, want %q", tc.args, code, errs, tc.want)
+		}
+	}
+}
+
 func TestPlotLists(t *testing.T) {
 	testdevices.Once(t)
 	code, out, _ := cli("plot", "--kind", "list")
@@ -126,10 +209,10 @@ func TestPlotRefuses(t *testing.T) {
 		{"over itself", "is one of the files to draw", []string{cut, "-o", cut}},
 		{"missing", "no such file", []string{"missing.json", "-o", svg}},
 		{"a device", "it is a device, not a regular file", []string{os.DevNull, "-o", svg}},
-		{"cut short", "cut.json: it ends in the middle", []string{cut, "-o", svg}},
-		{"mixed", "say which plot", []string{kept("pack"), kept("run"), "-o", svg}},
-		{"no plot", `there is no plot "pie"`, []string{kept("pack"), "--kind", "pie", "-o", svg}},
-		{"no condition", `--where: "n" is not label=value`, []string{kept("pack"), "--where", "n", "-o", svg}},
+		{"cut short", "cut.json: truncated", []string{cut, "-o", svg}},
+		{"mixed", "choose a plot", []string{kept("pack"), kept("run"), "-o", svg}},
+		{"no plot", `got "pie"`, []string{kept("pack"), "--kind", "pie", "-o", svg}},
+		{"no condition", `--where: a condition must be label=value, got "n"`, []string{kept("pack"), "--where", "n", "-o", svg}},
 		{"a figure of two", "--kind wu-7: must have one record, got 2", []string{kept("pack"), kept("pack"), "--kind", "wu-7", "-o", svg}},
 		{"a figure of others", "--kind wu-7 draws records of kind pack; run.json is of kind run", []string{kept("run"), "--kind", "wu-7", "-o", svg}},
 		{"a figure over something", "has its own --x", []string{kept("pack"), "--kind", "wu-7", "--x", "n", "-o", svg}},
@@ -137,7 +220,7 @@ func TestPlotRefuses(t *testing.T) {
 		{"two traces", "trace", []string{empty, empty, "-o", svg}},
 		{"another kind of a trace", "trace", []string{empty, "--kind", "run", "-o", svg}},
 		{"a trace of nothing", "t.json: the trace is empty", []string{empty, "-o", svg}},
-		{"a history of something else", "history has its own X, Y and curves", []string{kept("history"), "--y", "updates", "-o", svg}},
+		{"a history of something else", "history has fixed X, Y and curves", []string{kept("history"), "--y", "updates", "-o", svg}},
 		{"no such label", `no row has the label "edge"; there are suite`, []string{kept("pack"), "--by", "edge", "-o", svg}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -3,12 +3,10 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,28 +15,10 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-// printed is what a process has printed so far.
-type printed struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *printed) Write(data []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(data)
-}
-
-func (o *printed) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // process is halox in a process of its own.
 type process struct {
 	cmd       *exec.Cmd
-	out       printed
+	out       test.Output
 	ended     chan struct{}
 	listening string // a file that it makes once it catches signals
 }

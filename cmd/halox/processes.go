@@ -18,7 +18,7 @@ import (
 	"github.com/halox/halox/p2p/mpi"
 )
 
-// processGroup is the processes that a launcher started with this one, or this one alone.
+// processGroup is the processes that a launcher started together, or this single process.
 type processGroup struct{ *mpi.Processes }
 
 // runTogether runs a command as one of the processes that a launcher of MPI has started. Only rank 0 prints.
@@ -53,7 +53,7 @@ func (g *processGroup) checkAlone(what, why string) error {
 	return command.As(command.Usage, fmt.Errorf("%s: must be one process, got %d: %s", what, g.Size(), why))
 }
 
-// speaks reports whether this process prints and writes: rank 0 does.
+// speaks reports whether this process prints and writes, as rank 0 does.
 func (g *processGroup) speaks() bool { return g.Rank == 0 }
 
 // config returns on all processes the config that rank 0 has read.
@@ -80,8 +80,8 @@ func (g *processGroup) config(
 	return c, gob.NewDecoder(bytes.NewReader(text)).Decode(c)
 }
 
-// end closes the group. After a failure it ends all processes: rank 0 prints why, or another process if it was the
-// first to find out, such as when rank 0 is lost.
+// end closes the group. After a failure it ends all processes: rank 0 prints the error, or another process if it was
+// the first to find it, such as when rank 0 is lost.
 func (g *processGroup) end(ctx context.Context, err error) error {
 	if g.IsAlone() {
 		return err
@@ -91,7 +91,7 @@ func (g *processGroup) end(ctx context.Context, err error) error {
 		if _, others := errors.AsType[*mpi.RemoteError](closed); !others {
 			return errors.Join(err, closed)
 		}
-		err = closed // another has failed meanwhile, such as rank 0 while it writes
+		err = closed // another process has failed in the meantime, such as rank 0 while it writes
 	}
 	first := g.Err()
 	if _, others := errors.AsType[*mpi.RemoteError](err); first == nil && !others {
@@ -122,13 +122,13 @@ func probeCommand() []string {
 	return []string{self, probeName}
 }
 
-// newProbeCommand returns the command that halox starts itself with, see mpi.Options.Probe. It is not for users.
+// newProbeCommand returns the command with which halox starts itself, see mpi.Options.Probe. It is not for users.
 func newProbeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: probeName, Short: "Give MPI device memory, which may crash", Hidden: true, Args: cobra.NoArgs,
+		Use: probeName, Short: "Test MPI with device memory, which may crash", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if mpi.TakeProbe(cmd.ErrOrStderr()) != 0 {
-				return errors.New("device memory is not for MPI here")
+				return errors.New("MPI does not support device memory here")
 			}
 			return nil
 		},

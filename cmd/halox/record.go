@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/halox/halox/internal/bench"
@@ -13,17 +15,23 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// beginRecord begins a record of what the command line of a context asks for.
+// beginRecord begins a record with the command line of a context.
 func beginRecord(ctx context.Context, kind results.Kind, settings any) *results.Record {
 	return &results.Record{Kind: kind, Halox: program(), Command: command.Of(ctx).Args, Started: time.Now(),
 		Settings: settings}
 }
 
-// newRecord describes a run before it begins. Where processes share the grid all call it.
+// newRecord describes a run before it begins. If processes share the grid all call it.
 func (s *solverRun) newRecord(ctx context.Context, begin time.Time) (*results.Record, error) {
 	run := &results.Run{Scheme: string(s.Scheme), Path: s.solver.Plan().Path(), Decomposition: s.Place.Parts}
+	if s.from != nil {
+		run.RestartStep = &s.from.Step
+	}
+	if s.child != nil {
+		run.Faults = s.child.Faults
+	}
 	if s.Problem.Group > 1 {
-		run.StepsAnExchange = s.Problem.Group
+		run.StepsPerExchange = s.Problem.Group
 	}
 	if len(s.Scheme.Needs().Orders) > 0 {
 		run.Order = s.config.Exchange.Order
@@ -35,7 +43,7 @@ func (s *solverRun) newRecord(ctx context.Context, begin time.Time) (*results.Re
 	for _, t := range s.Trials {
 		one := results.Trial{Scheme: string(t.Scheme), Path: string(t.Path), StepSeconds: t.Step.Seconds()}
 		if t.Group > 1 {
-			one.StepsAnExchange = t.Group
+			one.StepsPerExchange = t.Group
 		}
 		run.Trials = append(run.Trials, one)
 	}
@@ -73,38 +81,54 @@ func (s *solverRun) newRecord(ctx context.Context, begin time.Time) (*results.Re
 	return r, nil
 }
 
-// addResult adds to a record what the run came to.
+// addResult adds the result of the run to a record.
 func (s *solverRun) addResult(r *results.Record, res scheme.Result, setup time.Duration) {
-	run := r.Run // norms are those of the only variable
-	run.Iterations = int(res.Steps)
+	run := r.Run
+	run.Iterations = int(s.solver.Done())
 	run.Stopped = results.Stop(res.Stopped)
 	r.Interrupted = res.Stopped == scheme.StoppedInterrupted
 	run.BytesExchanged = res.Bytes
+	paced := s.paced()
 	if len(res.Norms) > 0 {
 		run.Norms = norms(res.Check)
-		run.Residual = results.Number(res.Norms[0].MaxChange * s.Problem.ResidualScale())
+		scale := s.Problem.ResidualScale()
+		if paced {
+			scale = 1 / res.Length
+		}
+		run.Residual = results.Number(together(res.Check).MaxChange * scale)
 	}
-	for _, n := range res.History {
-		run.History = append(run.History, results.Check{Iteration: int(n.Step), Norms: norms(n)})
+	if s.config.Output.History {
+		run.History = s.history(res.History)
 	}
 	loop := res.Loop.Seconds()
 	run.SetupSeconds, run.LoopSeconds = results.Number(setup.Seconds()), results.Number(loop)
 	run.UpdatesPerSecond = results.Number(float64(res.Steps) * float64(s.Problem.Grid.Points()) / loop)
-	if dt := s.Problem.TimeStep; dt > 0 {
-		run.DT, run.Time = results.Number(dt), results.Number(float64(res.Steps)*dt)
+	if dt := s.Problem.TimeStep; dt > 0 && s.config.TimeStep() > 0 {
+		run.DT, run.Time = results.Number(dt), results.Number(float64(run.Iterations)*dt)
+	} else if paced {
+		run.DT, run.Time = results.Number(res.Length), results.Number(s.solver.Time())
 	}
+}
+
+// together returns the norms of all fields.
+func together(c scheme.Check) (all scheme.Norms) {
+	for _, n := range c.Norms {
+		all.MaxChange, all.Max = max(all.MaxChange, n.MaxChange), max(all.Max, n.Max)
+		all.L2Change, all.L2 = math.Hypot(all.L2Change, n.L2Change), math.Hypot(all.L2, n.L2)
+	}
+	return all
 }
 
 func norms(c scheme.Check) results.Norms {
-	n := c.Norms[0]
+	all := together(c)
 	return results.Norms{
-		MaxChange: results.Number(n.MaxChange), L2Change: results.Number(n.L2Change),
-		L2Norm: results.Number(n.L2), MaxNorm: results.Number(n.Max),
+		MaxChange: results.Number(all.MaxChange), L2Change: results.Number(all.L2Change),
+		L2Norm: results.Number(all.L2), MaxNorm: results.Number(all.Max),
 	}
 }
 
-// recordWriter returns a function that writes the record of a run as it is now, as of one that was interrupted, if a
-// record is wanted, and says what was kept. complete adds what the record lacks; it may be nil.
+// recordWriter returns a function that writes the record of a run as it is now, marked as interrupted, if a record is
+// requested, and returns a text that describes it. complete adds missing parts of the record; it may be nil.
 func (s *solverRun) recordWriter(r *results.Record, complete func(run *results.Run)) func() string {
 	now, run := *r, *r.Run
 	return func() string {
@@ -121,7 +145,7 @@ func (s *solverRun) recordWriter(r *results.Record, complete func(run *results.R
 		if err := part.Write(name); err != nil {
 			return fmt.Sprintf("; there is no record: %v", err)
 		}
-		return fmt.Sprintf("; %s tells of the %d steps until then", name, run.Iterations)
+		return fmt.Sprintf("; %s records the %d steps completed", name, run.Iterations)
 	}
 }
 
@@ -141,4 +165,28 @@ func (s *solverRun) writePartial(ctx context.Context, write func() string) (end 
 			<-written
 		}
 	}
+}
+
+// paced reports whether the length of steps depends on the fields.
+func (s *solverRun) paced() bool { return s.config.Time != nil && s.config.TimeStep() == 0 }
+
+// history returns the checks of a run, also those before a restart. measured are measures by check.
+func (s *solverRun) history(all []scheme.Check) (checks []results.Check) {
+	checks = slices.DeleteFunc(slices.Clone(s.earlier), func(c results.Check) bool {
+		return c.Iteration%s.config.Stop.CheckEvery != 0 // at the end of an earlier part
+	})
+	for _, n := range all {
+		check := results.Check{Iteration: int(n.Step), Norms: norms(n)}
+		if paced := s.paced(); paced || s.config.TimeStep() > 0 {
+			check.Time = results.Number(n.Time)
+			if paced {
+				check.DT = results.Number(n.Length)
+			}
+		}
+		if s.measures != nil {
+			check.Measures = s.measures(n.Step)
+		}
+		checks = append(checks, check)
+	}
+	return checks
 }

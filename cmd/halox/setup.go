@@ -6,15 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/checkpoint"
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/internal/command"
+	"github.com/halox/halox/internal/faults"
 	"github.com/halox/halox/internal/interrupt"
+	"github.com/halox/halox/internal/progress"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
@@ -22,7 +27,6 @@ import (
 	"github.com/halox/halox/results/trace"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
-	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
@@ -77,21 +81,22 @@ func inConfig(err error) error {
 	return command.As(command.Config, err)
 }
 
-// openConfig opens the devices of a config and plans on them. With ahead, it begins to compile what a run needs before
-// links are measured. Notes for the user go to notes, which also shows how compiling goes if it is a status. closeSetup
-// closes what it returns.
+// openConfig opens the devices of a config and plans on them. With ahead, it begins to compile the kernels of a run
+// before links are measured. Notes for the user are written to notes, which also shows the progress of compilation if
+// it is a status. closeSetup closes the result.
 func openConfig(
 	ctx context.Context, c *configs.Run, p *mpi.Processes, notes io.Writer, ahead bool,
 ) (*solvers.Setup, error) {
 	session, err := openSession(ctx, halo.Devices{
 		Backend: backendOf(c.Devices.Backend), Count: int(c.Devices.Count), IDs: c.Devices.IDs, Processes: p,
+		Without: c.Devices.Without,
 		Network: mpi.Network(c.Exchange.Network),
 	}, notes)
 	if err != nil {
 		return nil, err
 	}
-	if show, ok := notes.(*status); ok && ahead {
-		show.compiler.Store(session.Compiler)
+	if show, ok := notes.(*progress.Status); ok && ahead {
+		show.Compiler.Store(session.Compiler)
 	}
 	s, err := openOn(ctx, session, c, notes, ahead)
 	if err != nil {
@@ -104,13 +109,13 @@ func openConfig(
 func openOn(
 	ctx context.Context, s *halo.Session, c *configs.Run, notes io.Writer, ahead bool,
 ) (*solvers.Setup, error) {
-	problem, err := newProblem(c)
+	problem, err := c.Problem()
 	if err != nil {
 		return nil, err
 	}
 	o := solvers.OpenOptions{Options: solverOptions(c, problem), Ahead: ahead, TryGroups: c.Exchange.Steps == 0}
 	o.Path = p2p.Path(c.Exchange.Path)
-	copy(o.Parts[:], c.Decomposition)
+	o.Parts = c.Decomposition
 	o.Trying = func(name scheme.Scheme, path p2p.Path) {
 		interrupt.During(ctx, fmt.Sprintf("trying scheme %s by %s", name, path), nil)
 	}
@@ -134,36 +139,51 @@ func checkValues(ctx context.Context, c *configs.Run, p *solvers.Problem) error 
 	return errors.Join(command.As(command.Config, p.CheckValues(ctx)), checkExact(ctx, c, p))
 }
 
-// checkExact rejects an exact solution that is not finite after the last step; if a run may end before that, one that
-// is not finite before the first step either.
+// checkExact rejects exact solutions that are not finite after the last step; if a run may end before that, those that
+// are not finite before the first step either.
 func checkExact(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
-	if c.Exact == "" {
-		return nil
+	for _, exact := range p.Exact {
+		if exact == nil {
+			continue
+		}
+		last := command.As(command.Config, p.CheckExact(ctx, exact, int64(c.Stop.Iterations)))
+		if last == nil {
+			continue
+		}
+		if c.Stop.Tolerance == 0 || !exact.Uses("t") {
+			return last
+		}
+		if first := p.CheckExact(ctx, exact, 0); first != nil {
+			return last
+		}
+		if context.Cause(ctx) != nil {
+			return nil
+		}
 	}
-	exact, err := stencil.Parse(c.Exact)
-	if err != nil {
-		return err
-	}
-	last := command.As(command.Config, p.CheckExact(ctx, exact, int64(c.Stop.Iterations)))
-	if last == nil || c.Stop.Tolerance == 0 || !exact.Uses("t") {
-		return last
-	}
-	if first := p.CheckExact(ctx, exact, 0); first == nil || context.Cause(ctx) != nil {
-		return first
-	}
-	return last
+	return nil
 }
 
 // outputFiles returns the files that a config names, by their keys.
 func outputFiles(o configs.Output) []option.File {
-	return []option.File{{Name: "output.picture", Path: o.Picture}, {Name: "output.field", Path: o.Field},
-		{Name: "output.record", Path: o.Record}}
+	var all []option.File
+	add := func(key string, files configs.Files) {
+		for _, f := range files {
+			all = append(all, option.File{Name: strings.TrimSuffix(key+"."+f.Field, "."), Path: f.Path})
+		}
+	}
+	add("output.picture", o.Picture)
+	add("output.field", o.Field)
+	add("output.statistics", o.Statistics.Files())
+	for i, p := range o.Probes {
+		all = append(all, option.File{Name: fmt.Sprintf("output.probes.%d.file", i+1), Path: p.File})
+	}
+	return append(all, option.File{Name: "output.record", Path: o.Record})
 }
 
-// checkConfig rejects, all at once, what a run of a config rejects after it was loaded, as far as that can be told
-// without its devices: CPU devices stand for them. Whether the grid fits into memory is known of CPU devices only.
+// checkConfig reports all errors that a run of a loaded config would find, as far as they do not depend on its devices:
+// CPU devices represent them. The memory is checked only for CPU devices.
 func checkConfig(ctx context.Context, file string, c *configs.Run) error {
-	p, err := newProblem(c)
+	p, err := c.Problem()
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
@@ -191,7 +211,7 @@ func checkCut(ctx context.Context, c *configs.Run) (err error) {
 		return err
 	}
 	defer s.Close()
-	if err := s.Problem.CheckWalls(s.Place.Decomposition); err != nil {
+	if err := s.Problem.CheckBoundary(s.Place.Decomposition); err != nil {
 		return fmt.Errorf("boundary: %w", err)
 	}
 	if c.Devices.Backend != string(streams.Host) {
@@ -207,9 +227,16 @@ func checkCut(ctx context.Context, c *configs.Run) (err error) {
 type solverRun struct {
 	*solvers.Setup
 	config  *configs.Run
+	from    *restart        // nil for a run from the start
+	child   *faults.Child   // nil unless the config has section faults
+	earlier []results.Check // checks before the restart
 	solver  *solvers.Solver
 	tracing *tracing // nil without --trace
 	outputs output.Files
+	live    bool          // show pictures in the terminal
+	also    func() string // shown with the progress, such as the last checkpoint; nil for nothing
+
+	measures func(step int64) map[string]*float64 // by name, if they were taken at the step
 }
 
 // writes reports whether this process prints and writes the results: rank 0 does.
@@ -220,7 +247,7 @@ func (s *solverRun) ownDevices() []*streams.Device {
 	return slices.DeleteFunc(slices.Clone(s.Place.Devices), func(d *streams.Device) bool { return d == nil })
 }
 
-// during says what the run does from now on. It cannot hang where there are only CPU devices of this process.
+// during begins a phase of the run. It cannot hang if there are only CPU devices of this process.
 func (s *solverRun) during(ctx context.Context, doing string, keep func() string) {
 	interrupt.During(ctx, doing, keep)
 	s.limitWaits(ctx)
@@ -241,4 +268,30 @@ type tracing struct {
 	tracer *streams.Tracer
 	found  *trace.Trace    // once the run is over
 	output *results.Output // in the record
+}
+
+// savedRun is the attributes of the checkpoints of a run.
+type savedRun struct {
+	Config        any                 `json:"config"`                   // *configs.Run; decoded, a tree
+	Halox         results.Program     `json:"halox"`                    // the program
+	Step          int64               `json:"step"`                     // steps completed
+	Time          float64             `json:"time"`                     // simulated time; 0 for laplace
+	Length        float64             `json:"length"`                   // of the last step; 0 for laplace
+	StartMeasures map[string]*float64 `json:"start_measures,omitempty"` // before the first step
+	History       []results.Check     `json:"history,omitempty"`        // checks so far
+	Samples       int64               `json:"samples,omitempty"`        // of statistics
+}
+
+// restart is the checkpoint from which a run continues; nil for a run from the start.
+type restart struct {
+	*checkpoint.Checkpoint
+	run savedRun
+}
+
+// log returns the log of --log json, of rank 0; one that writes nothing otherwise.
+func (s *solverRun) log(ctx context.Context) *slog.Logger {
+	if log := command.Of(ctx).Log(); log != nil && s.writes() {
+		return log
+	}
+	return slog.New(slog.DiscardHandler)
 }

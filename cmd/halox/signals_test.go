@@ -95,7 +95,7 @@ func (s *soak) command(r *rand.Rand) (args, problem []string) {
 		return pick(r,
 			[]string{"bench", "exchange", "--backend", backend, "--devices", fmt.Sprint(min(2, s.devices)), "--points", "8,32", "--record", s.at("r.json")},
 			[]string{"bench", "pack", "--backend", backend, "--record", s.at("r.json")},
-			[]string{"bench", "schemes", "--backend", backend, "--devices", fmt.Sprint(min(2, s.devices)), "--points", "16", "--budget", "1s", "--record", s.at("r.json")},
+			[]string{"bench", "schemes", "--backend", backend, "--device-counts", fmt.Sprint(min(2, s.devices)), "--points", "16", "--budget", "1s", "--record", s.at("r.json")},
 			[]string{"verify", s.at("c.yaml"), "--set", "grid.size=[9,8,7]"}), nil
 	}
 	size := pick(r, s.sizes...)

@@ -12,6 +12,7 @@ import (
 	collect "github.com/halox/halox/internal/tracing"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/trace"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
@@ -26,11 +27,11 @@ func (f *traceFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "trace", "",
 		"write a trace of all streams to this JSON `file`, for Perfetto and halox plot")
 	flags.Int64Var(&f.steps, "trace-steps", 20, "number of traced steps")
-	flags.Int64Var(&f.skip, "trace-skip", 5, "number of steps before the traced ones; fewer in short runs")
+	flags.Int64Var(&f.skip, "trace-skip", 5, "number of steps before the traced steps; fewer in short runs")
 }
 
-// check rejects impossible values.
-func (f *traceFlags) check(flags *pflag.FlagSet) error {
+// check rejects invalid values, and a scheme that cannot be traced.
+func (f *traceFlags) check(flags *pflag.FlagSet, s string) error {
 	switch {
 	case f.file == "" && flags.Changed("trace-steps"):
 		return errors.New("--trace-steps: needs --trace")
@@ -40,6 +41,8 @@ func (f *traceFlags) check(flags *pflag.FlagSet) error {
 		return fmt.Errorf("--trace-steps: must be between 1 and %d, got %d", streams.MaxTracedSteps, f.steps)
 	case f.skip < 0:
 		return fmt.Errorf("--trace-skip: must be at least 0, got %d", f.skip)
+	case f.file != "" && s == string(scheme.Ranks):
+		return fmt.Errorf("--trace: must not be set with exchange.scheme %s: its steps run inside kernels", s)
 	}
 	return nil
 }
@@ -57,7 +60,7 @@ func (s *solverRun) beginTrace(f traceFlags) error {
 	return err
 }
 
-// endTrace writes what was traced, all there is if the run failed.
+// endTrace writes the trace, a partial one if the run failed.
 func (s *solverRun) endTrace(ctx context.Context, r *results.Record, failure error) error {
 	t := s.tracing
 	if t == nil {
@@ -82,19 +85,21 @@ func (s *solverRun) endTrace(ctx context.Context, r *results.Record, failure err
 		err = errors.Join(err, s.outputs.Put(t.output, found.Encode))
 		s.limitWaits(ctx)
 	}
-	if failure == nil { // else it has been said what broke
+	if failure == nil { // otherwise the failure has been reported
 		err = errors.Join(broken, err, t.tracer.Close())
 	}
 	return err
 }
 
-// report says how much of the communication was hidden, and where it can be seen.
-func (t *tracing) report(out io.Writer) {
+// report prints how much of the communication of a run of steps was hidden, and the name of the file.
+func (t *tracing) report(out io.Writer, steps int64) {
 	if t == nil {
 		return
 	}
 	text := t.found.HiddenText()
 	switch {
+	case !t.found.Traced() && steps >= t.window.First:
+		text = fmt.Sprintf("nothing was traced: scheme %s runs many steps per launch", t.found.About.Scheme)
 	case !t.found.Traced():
 		text = fmt.Sprintf("nothing was traced: the run ended before step %d", t.window.First)
 	case text == "":

@@ -62,8 +62,8 @@ func TestTraceOfEveryScheme(t *testing.T) {
 				if sweeps != 7*tc.each || len(steps) != 7 || steps[5] || !steps[6] || !steps[12] || len(d.Streams) != tc.streams {
 					t.Errorf("device %d: %d sweeps of steps %v on %d streams", i, sweeps, steps, len(d.Streams))
 				}
-				if d.Name != fmt.Sprintf("host %d", i) || d.Within != 0 {
-					t.Errorf("device %d: %s, within %v", i, d.Name, d.Within)
+				if d.Name != fmt.Sprintf("host %d", i) || d.ClockError != 0 {
+					t.Errorf("device %d: %s, within %v", i, d.Name, d.ClockError)
 				}
 			}
 			hidden, communication := trace.Hidden()
@@ -118,7 +118,7 @@ func TestTraceOfAShortRun(t *testing.T) {
 func TestTraceOfAFailedRun(t *testing.T) {
 	code, _, trace := runTraced(t, small, "--set", "heat.dt=0.1", "--set", "heat.force=true",
 		"--set", "stop.iterations=5000", "--set", "stop.tolerance=1e-9")
-	if code != int(command.Diverged) || !strings.Contains(trace.About.Failure, "no longer finite") {
+	if code != int(command.Diverged) || !strings.Contains(trace.About.Failure, "non-finite values") {
 		t.Errorf("exit %d: %+v", code, trace.About)
 	}
 	if sweeps, _ := sweepsOf(trace.Devices[1]); sweeps != 40 {
@@ -138,6 +138,7 @@ func TestTraceFlagsThatMakeNoSense(t *testing.T) {
 		{"no step", []string{"--trace", "t.json", "--trace-steps", "0"}, "--trace-steps: must be between 1 and 1000, got 0"},
 		{"too many", []string{"--trace", "t.json", "--trace-steps", "1001"}, "1000, got 1001"},
 		{"a negative number", []string{"--trace", "t.json", "--trace-skip", "-1"}, "--trace-skip: must be at least 0, got -1"},
+		{"ranks", []string{"--trace", "t.json", "--set", "exchange.scheme=ranks", "--set", "exchange.path=auto"}, "--trace: must not be set with exchange.scheme ranks"},
 		{"the config", []string{"--trace", good}, "is the config: name another file"},
 		{"the record", []string{"--trace", both, "--record", filepath.Dir(good) + "/./r.json"}, "is output.record: name another file"},
 		{"the picture", []string{"--trace", picture, "--set", "output.picture=" + picture}, "is output.picture: name another file"},

@@ -35,9 +35,10 @@ func newVerifyCommand() *cobra.Command {
 		Short: "Check exchanges and schemes on the devices, grid and decomposition of a config file",
 		Long: `Check exchanges and schemes on the devices, grid and decomposition of a config file.
 
-Verify compares every point after exchanges over every path with geometry alone, and
-the problem of the file, after up to 20 steps with every scheme and path, with one
-device, bit for bit. Started by mpirun, all processes check together.
+Verify runs exchanges over every path, and checks every point against its coordinates.
+It solves the problem of the file for up to 20 steps with every scheme and path, and
+compares the fields with those of one device, bit for bit. Under mpirun, all processes
+check together.
 
 --ranks-for runs only litmus tests of device ranks, with random seeds. A failure prints
 its seed, and --ranks-seed repeats that test. See docs/how-to/benchmark-a-machine.md.`,
@@ -66,11 +67,11 @@ its seed, and --ranks-seed repeats that test. See docs/how-to/benchmark-a-machin
 	return cmd
 }
 
-// verify is the command as one of a group of processes.
+// verify runs the command as one of a group of processes.
 func (f *verifyFlags) verify(ctx context.Context, g *processGroup, out, notes io.Writer, file string) (err error) {
 	litmusOnly := f.long > 0 || f.seed > 0
 	if litmusOnly {
-		if err := g.checkAlone("--ranks-for", "its ranks are those of the devices of one process"); err != nil {
+		if err := g.checkAlone("--ranks-for", "it uses the devices of one process"); err != nil {
 			return err
 		}
 	}
@@ -103,8 +104,8 @@ func (f *verifyFlags) verify(ctx context.Context, g *processGroup, out, notes io
 	}
 	plan.PrintHead(out, w, config.Solver)
 	if full.Size != w.Place.Grid.Size {
-		fmt.Fprintf(out, "the grid of the file, %v, is too large to look at every point; this one is cut alike\n",
-			full.Size[:full.Dims])
+		fmt.Fprintf(out, "the grid of the file, %v, is too large to check every point; this has the same decomposition\n",
+			full.Size[:len(w.Problem.Spacing)])
 	}
 	v := &verify.Verifier{
 		Setup: w, Steps: min(config.Stop.Iterations, verifySteps), Limit: waitLimit, Out: command.Of(ctx).Verdicts(out),
@@ -125,7 +126,7 @@ func (f *verifyFlags) verify(ctx context.Context, g *processGroup, out, notes io
 	return err
 }
 
-// smaller returns the overrides of a config that give it another size and the same parts.
+// smaller returns the overrides of a config for another size and the same decomposition.
 func smaller(dims int, size, parts domain.Vec) []string {
 	list := func(v []int) string { return strings.ReplaceAll(fmt.Sprint(v), " ", ",") }
 	return []string{

@@ -17,12 +17,12 @@ func TestVerify(t *testing.T) {
 		checks string
 	}{
 		{"four devices", nil, []string{
-			"heat on 12 x 16 x 9 points in float64, cut 1 x 2 x 2 for 4 host devices",
-			"ok    exchange by direct of faces, edges and corners, width 2, float64: every point as geometry says\n",
-			"ok    scheme two-stream pairwise by peer: 20 steps on 4 host devices give the bits of one\n",
-			"ok    scheme ranks by direct: 20 steps on 4 host devices give the bits of one\n",
-			"ok    scheme blocked by peer: 20 steps on 4 host devices give the bits of one\n",
-			"ok    scheme blocked with 4 steps an exchange by peer: 20 steps on 4 host devices give the bits of one\n",
+			"heat on 12 x 16 x 9 points in float64, decomposition 1 x 2 x 2 on 4 CPU devices",
+			"ok    exchange by direct of faces, edges and corners, width 2, float64: all points correct\n",
+			"ok    scheme two-stream pairwise by peer: 20 steps on 4 CPU devices match one device bit for bit\n",
+			"ok    scheme ranks by direct: 20 steps on 4 CPU devices match one device bit for bit\n",
+			"ok    scheme blocked by peer: 20 steps on 4 CPU devices match one device bit for bit\n",
+			"ok    scheme blocked with 4 steps per exchange by peer: 20 steps on 4 CPU devices match one device bit for bit\n",
 		}, "all 46 checks hold\n"},
 		{"few steps", []string{"stop.iterations=3", "precision=float32"}, []string{"scheme baseline by staged: 3 steps"}, "all 46 checks hold\n"},
 		{"thin", []string{"grid.size=[12,2,9]"}, []string{"width 1, float32"}, "all 31 checks hold\n"},

@@ -44,10 +44,3 @@ func newVersionCommand() *cobra.Command {
 		},
 	}
 }
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}

@@ -1,6 +1,6 @@
-// Sound on a staggered grid: pressure at the cells, and the velocities at the low faces of each. A
-// step moves the velocities by the differences of the pressure, then the pressure by the differences
-// of the velocities. In the rigid walls, at 0 and behind the last cells, the velocities stay 0.
+// Sound on a staggered grid: pressures at the cells, velocities at their lower faces. A step updates the velocities by
+// the differences of the pressure, then the pressure by the differences of the velocities. At the rigid walls, at 0 and
+// after the last cells, the velocities stay 0.
 template <typename P> __device__ __forceinline__ void velocity(P &q) {
 	const double courant = q.parameters.Courant;
 	q.set(vx, q.i() > 0 ? q.at(vx) - courant * (q.at(p) - q.at(p, -1, 0, 0)) : q.at(vx));

@@ -1,6 +1,5 @@
-// Acoustic sends a clap of sound through a room with rigid walls. Pressure lies at the cells, each
-// velocity between two cells of its axis: three variables with ghosts on one side each, updated in
-// place, and two stages a step.
+// Acoustic simulates a pulse of sound in a box with rigid walls. The pressure is at cell centers, each velocity between
+// two cells of its axis: three variables with ghosts on one side each, updated in place by the two stages of a step.
 package main
 
 import (
@@ -56,18 +55,18 @@ func movePressure(r *sweep.Row) {
 	}
 }
 
-// room is the pressure and the velocities.
+// room is the pressure and velocities of the box.
 type room struct{ p, vx, vy *scheme.Variable }
 
-// specs are those of the pressure and of the velocities. A cell needs the pressure of the cells
-// before it, and the velocities at the faces behind it.
+// specs are the Specs of the pressure and the velocities. A velocity needs the pressure of the cell before it, and a
+// pressure the velocities at the faces after it.
 var specs = [3]halo.Spec{
 	{Name: "p", Element: halo.Float64, Width: domain.Radius{Minus: domain.Vec{1, 1}}},
-	{Name: "vx", Element: halo.Float64, Width: domain.Radius{Plus: domain.Vec{1, 0}}, Stagger: [3]bool{0: true}},
-	{Name: "vy", Element: halo.Float64, Width: domain.Radius{Plus: domain.Vec{0, 1}}, Stagger: [3]bool{1: true}},
+	{Name: "vx", Element: halo.Float64, Width: domain.Radius{Plus: domain.Vec{1, 0}}, Stagger: []bool{true, false}},
+	{Name: "vy", Element: halo.Float64, Width: domain.Radius{Plus: domain.Vec{0, 1}}, Stagger: []bool{false, true}},
 }
 
-// newRoom returns a room with a clap in it.
+// newRoom returns a box with a pulse of pressure.
 func newRoom(place *halo.Placement) (r room, err error) {
 	for i, v := range []**scheme.Variable{&r.p, &r.vx, &r.vy} {
 		if *v, err = scheme.NewVariable(place, specs[i], 1); err != nil {
@@ -119,7 +118,7 @@ func newAcoustic(ctx context.Context, s *halo.Session, size []int) (*example.Sim
 	return &example.Simulation{Step: r.step(), Fields: []*scheme.Variable{r.p, r.vx, r.vy}, Report: report}, nil
 }
 
-// mean returns what a closed room keeps.
+// mean returns the mean pressure, which is conserved.
 func mean(values []float64) (m float64) {
 	for _, v := range values {
 		m += v / float64(len(values))

@@ -1,14 +1,13 @@
-// Horizontal diffusion of fourth order with a flux limiter, as weather models have it, on levels of a periodic plane:
-// the stencil case study of Kuster 2017, first of Gysi, Bär and Hoefler 2016, in the form of COSMO. A step has three
-// stages: the Laplacian, the limited fluxes along x and y, and what they leave.
-// Go's counterparts are in main.go.
+// Fourth-order horizontal diffusion with a flux limiter, as used in weather models, on levels of a periodic plane: the
+// stencil case study of Kuster 2017, originally of Gysi, Bär and Hoefler 2016, in the form of COSMO. A step has three
+// stages: the Laplacian, the limited fluxes along x and y, and their divergence. The Go counterparts are in main.go.
 #include "ranks.cuh"
 
 __device__ __forceinline__ double laplacian(double here, double west, double east, double south, double north) {
 	return 4 * here - (west + east + south + north);
 }
 
-// limited is the flux from a point to the one ahead: none where it would go up the gradient.
+// limited is the flux from a point to the next one: 0 if it is directed up the gradient.
 __device__ __forceinline__ double limited(double ahead, double here, double value_ahead, double value) {
 	const double flux = ahead - here;
 	return flux * (value_ahead - value) > 0 ? 0 : flux;
@@ -19,26 +18,26 @@ __device__ __forceinline__ double diffused(double value, double x, double before
 }
 
 enum Field { U0, U1, LAP, FLX, FLY, FIELDS };
-enum { LAPLACE, FLUXES, DIFFUSE, STAGES }; // the tags of notifications too
+enum { LAPLACE, FLUXES, DIFFUSE, STAGES }; // also the tags of notifications
 
-// What a device has: rows y of nx points, on nz levels. Go: part.
+// The data of a device: rows y of nx points, on nz levels. Go: part.
 struct Part {
-	double *values;    // of all fields: rows -1 to ny of each level, those of neighbors being the first and the last
+	double *values;    // of all fields: rows -1 to ny of each level; the first and the last are those of neighbors
 	i64 nx, ny, nz;    // points of the device
-	i64 steps, done;   // of this run, and before
-	i64 chunks, slabs; // ranks share the levels in chunks, and the rows in slabs
+	i64 steps, done;   // steps of this run and of earlier runs
+	i64 chunks, slabs; // ranks divide the levels into chunks, and the rows into slabs
 
 	__device__ i64 offset(int field, i64 z, i64 y) const { return ((field * nz + z) * (ny + 2) + y + 1) * nx; }
 	__device__ double *row(int field, i64 z, i64 y) const { return values + offset(field, z, y); }
 };
 
-// The levels and rows of a rank, half open.
+// The levels and rows of a rank, half-open.
 struct Slab {
 	i64 level[2], row[2];
 };
 
-// each calls body(z, x) for the columns of a slab: those of a level side by side, so that accesses coalesce. A body
-// goes along y.
+// each calls body(z, x) for the columns of a slab, with those of a level adjacent, so that accesses coalesce. A body
+// loops along y.
 template <typename Body> __device__ __forceinline__ void each(const Part &p, const Slab &s, Body body) {
 	for (i64 z = s.level[0]; z < s.level[1]; z++)
 		for (i64 x = threadIdx.x; x < p.nx; x += blockDim.x) body(z, x);
@@ -87,15 +86,15 @@ __device__ inline void diffuse_slab(const Part &p, const Slab &s, int now) {
 	});
 }
 
-// A neighbor of a rank. Where it is of another device, or across the periodic edge, it has a copy of the row that
-// the rank has beside it.
+// A neighbor of a rank. If it is on another device, or across the periodic edge, it has a copy of the rank's adjacent
+// row.
 struct Neighbor {
 	int rank;
 	bool far;
-	i64 own, there; // rows: of the rank, and its copy
+	i64 own, there; // rows: the rank's row, and its copy
 };
 
-// tell sends a neighbor the row of a field that it needs, or notifies it if it shares the device.
+// tell sends a neighbor the row of a field that it needs, or only notifies it if it is on the same device.
 __device__ inline void tell(ranks::Rank &r, ranks::Window w, const Part &p, const Slab &s, const Neighbor &to,
                             int field, int tag) {
 	if (!to.far) return r.notify(to.rank, ranks::WORLD, tag);
@@ -105,12 +104,13 @@ __device__ inline void tell(ranks::Rank &r, ranks::Window w, const Part &p, cons
 	r.notify(to.rank, ranks::WORLD, tag);
 }
 
-// By ranks: each has some rows of some levels. Ranks that share a border on one device see each other's rows, so it
-// is only notified. What a rank overwrites its neighbors have read: their notification of a later stage says so.
+// By ranks: each has some rows of some levels. Ranks that share a border on one device see each other's rows, so they
+// only send notifications. Neighbors have read the data that a rank overwrites: their notification of a later stage
+// implies it.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) diffusion(const __grid_constant__ ranks::World world) {
 	__shared__ ranks::State state;
 	__shared__ Part p; // each wait invalidates the L1 cache
-	__shared__ Neighbor beside[2]; // below and above; in shared memory, since each would take registers
+	__shared__ Neighbor beside[2]; // below and above; in shared memory to save registers
 	__shared__ Slab slab;
 	ranks::Rank rank(world, state);
 	if (threadIdx.x == 0) p = rank.data<Part>();
@@ -136,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) diffusion(const __grid_
 			if (stage == FLUXES) fluxes_slab(p, slab, now);
 			if (stage == DIFFUSE) diffuse_slab(p, slab, now);
 			const int field = stage == LAPLACE ? LAP : stage == FLUXES ? FLY : U0 + U1 - now;
-			// A Laplacian is needed by the rows below, a flux by those above, values by both.
+			// A Laplacian is needed by the rows below, a flux by the rows above, values by both.
 			const int to = stage == FLUXES ? 1 : 0, end = stage == LAPLACE ? 1 : 2;
 #pragma unroll 1
 			for (int side = to; side < end; side++) tell(rank, w, p, slab, beside[side], field, stage);

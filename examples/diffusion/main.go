@@ -1,7 +1,7 @@
 // Diffusion runs steps of horizontal diffusion with a flux limiter on the levels of a periodic plane: the stencil case
-// study of Kuster (2017). Devices follow each other along y. The device ranks of a device share its levels and rows.
-// In each of the three stages of a step a device rank updates its rows, puts the row at its edge into the copy that a
-// neighbor on another device has, and notifies it; neighbors on one device see each other's rows.
+// study of Kuster (2017). Devices follow each other along y. The device ranks of a device share its levels and rows. In
+// each of the three stages of a step a device rank updates its rows, puts its edge row into the copy on a neighboring
+// device, and notifies that neighbor; neighbors on one device read each other's rows.
 package main
 
 import (
@@ -31,7 +31,7 @@ func source(threads int) kernels.Source {
 
 // Fields of a part, in order.
 const (
-	fieldU = iota // and the next: values before and after a step, by turns
+	fieldU = iota // and the next: values before and after a step, alternating
 	_
 	fieldLap
 	fieldFlx
@@ -54,13 +54,13 @@ type part struct {
 	Chunks, Slabs int64
 }
 
-// offset is where a row of a field begins, in values. Rows -1 and Ny are copies of those of neighbors.
+// offset is the start of a row of a field, in values. Rows -1 and Ny are copies of neighboring rows.
 func (p *part) offset(field int, z, y int64) int64 {
 	return ((int64(field)*p.Nz+z)*(p.Ny+2) + y + 1) * p.Nx
 }
 
-// share splits the levels into chunks and the rows into slabs for so many device ranks, so that the largest share is as
-// small as possible.
+// share divides the levels into chunks and the rows into slabs for the given number of device ranks, so that the
+// largest share is as small as possible.
 func (p *part) share(ranks int64) {
 	least := int64(-1)
 	for chunks := int64(1); chunks <= min(p.Nz, ranks); chunks++ {
@@ -75,7 +75,7 @@ func (p *part) share(ranks int64) {
 // size is the points of a device along x, y and the levels.
 type size struct{ nx, ny, nz int }
 
-// sizes have names: that of the thesis, and one that fills a GPU, whose fields take 3.1 GiB.
+// sizes are named sizes: that of the thesis, and one that fills a GPU, with fields of 3.1 GiB.
 var sizes = map[string]size{"thesis": {128, 320, 26}, "full": {1024, 1024, 80}}
 
 // parseSize reads NXxNYxNZ, or a name.
@@ -100,7 +100,7 @@ type diffusion struct {
 	*example.Setup
 	world         *ranks.World
 	parts         []part
-	memory, image []*streams.Memory // by device; image is what memory holds before the first step
+	memory, image []*streams.Memory // by device; image is the initial content of memory
 	first         grid              // before the first step
 }
 
@@ -130,8 +130,8 @@ func newDiffusion(s *example.Setup, n size) (x *diffusion, err error) {
 	return x, nil
 }
 
-// values returns what a device holds before the first step, with the rows that neighbors copy; all else is NaN until it
-// is computed.
+// values returns the initial values of a device, including copies of neighboring rows; all others are NaN until they
+// are computed.
 func (x *diffusion) values(p *part, device int) []float64 {
 	all := slices.Repeat([]float64{math.NaN()}, int(p.offset(fields, 0, -1)))
 	for z := range p.Nz {
@@ -214,7 +214,7 @@ type slab struct {
 	level, row [2]int64 // half open
 }
 
-// rank is kernel diffusion on CPU devices.
+// rank is the counterpart of kernel diffusion on CPU devices.
 func (x *diffusion) rank(r *ranks.Rank) {
 	p := ranks.Data[part](r)
 	bytes := x.memory[r.Device()].Bytes()
@@ -265,7 +265,7 @@ func (x *diffusion) rank(r *ranks.Rank) {
 	r.FreeWindow(w)
 }
 
-// each calls f for each row of the slab; at returns a field of it, or of a row beside it.
+// each calls f for each row of the slab; at returns a field of it, or of an adjacent row.
 func (s slab) each(f func(at func(field int, dy int64) []float64)) {
 	for z := s.level[0]; z < s.level[1]; z++ {
 		for y := s.row[0]; y < s.row[1]; y++ {
@@ -283,7 +283,7 @@ func (s slab) laplace(now int) {
 	})
 }
 
-// limited is the flux from a point to the one ahead: 0 where it would go up the gradient.
+// limited is the flux from a point to the next one: 0 if it is directed up the gradient.
 func limited(ahead, here, valueAhead, value float64) float64 {
 	flux := ahead - here
 	if float64(flux*(valueAhead-value)) > 0 {
@@ -343,8 +343,7 @@ func start(nx, ny, nz int) grid {
 	})
 }
 
-// reference runs steps of a grid on the host, stage after stage over the whole plane. It shares no code with the device
-// ranks.
+// reference runs steps on the host, stage by stage over the whole plane. It shares no code with the device ranks.
 func reference(u grid, steps int) grid {
 	for range steps {
 		lap := filled(u.nx, u.ny, u.nz, func(x, y, z int) float64 {

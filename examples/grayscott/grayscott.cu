@@ -1,5 +1,5 @@
-// One explicit Euler step of length 1 of the Gray-Scott model on a plane: u and v diffuse, u is fed,
-// v is removed, and u + 2v become 3v.
+// One explicit Euler step of length 1 of the Gray-Scott model on a plane: u and v diffuse, u is fed, v is removed, and
+// u + 2v react to 3v.
 
 // The Laplacian over the nine points of a box (Sims' weights: 0.2 for faces, 0.05 for corners).
 template <typename P, typename Field> __device__ __forceinline__ double laplacian(P &p, Field f) {

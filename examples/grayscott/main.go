@@ -1,5 +1,5 @@
-// Grayscott grows a pattern of two substances on a plane that wraps around: two variables, which one
-// stage reads around a point and writes.
+// Grayscott computes a reaction and diffusion of two substances on a periodic plane: two variables, which one stage
+// reads around a point and writes.
 package main
 
 import (
@@ -19,12 +19,12 @@ import (
 //go:embed grayscott.cu
 var source string
 
-// rates are what the model depends on, a step each: parameters of grayscott.cu.
+// rates are the coefficients of the model per step: parameters of grayscott.cu.
 type rates struct{ DiffuseU, DiffuseV, Feed, Kill float64 }
 
-var coral = rates{DiffuseU: 0.2, DiffuseV: 0.1, Feed: 0.0545, Kill: 0.062} // grows like one
+var coral = rates{DiffuseU: 0.2, DiffuseV: 0.1, Feed: 0.0545, Kill: 0.062} // grows like a catalyst
 
-// point is the step of one point, with its Go twin.
+// point is the step of one point, in CUDA and in Go.
 func point(r rates) *sweep.Point {
 	return &sweep.Point{Name: "grayscott", Dims: 2, CUDA: source, File: "grayscott.cu", Go: grayscott, Parameters: r}
 }
@@ -41,7 +41,7 @@ func grayscott(r *sweep.Row) {
 	}
 }
 
-// laplacian is that of grayscott.cu, for point i of a row.
+// laplacian is the counterpart of laplacian in grayscott.cu, for point i of a row.
 func laplacian(r *sweep.Row, name string) func(i int) float64 {
 	at := func(dx, dy int) []float64 { return sweep.At[float64](r, name, dx, dy, 0) }
 	here, west, east, south, north := at(0, 0), at(-1, 0), at(1, 0), at(0, -1), at(0, 1)
@@ -59,7 +59,7 @@ var specs = [2]halo.Spec{
 	{Name: "v", Element: halo.Float64, Width: domain.UniformRadius(2, 1), Connectivity: halo.Corners},
 }
 
-// newVariable returns a variable with one value in a square in the middle, another around.
+// newVariable returns a variable with one value in a square in the middle, and another value outside.
 func newVariable(place *halo.Placement, spec halo.Spec, inside, around float64) (*scheme.Variable, error) {
 	v, err := scheme.NewVariable(place, spec, 2)
 	if err != nil {
@@ -79,7 +79,7 @@ func newVariable(place *halo.Placement, spec halo.Spec, inside, around float64) 
 
 func newGrayScott(r rates) func(ctx context.Context, s *halo.Session, size []int) (*example.Simulation, error) {
 	return func(ctx context.Context, s *halo.Session, size []int) (*example.Simulation, error) {
-		place, err := s.Cut(ctx, halo.Cutting{Size: size, Periodic: [3]bool{true, true}, Fields: specs[:]})
+		place, err := s.Cut(ctx, halo.Cutting{Size: size, Periodic: []bool{true, true}, Fields: specs[:]})
 		if err != nil {
 			return nil, err
 		}

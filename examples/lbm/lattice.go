@@ -15,13 +15,13 @@ type parameters struct {
 	Omega, Force float64
 }
 
-// With this rate the wall lies half a spacing beyond the points, whatever the viscosity does else:
-// (1/omega - 1/2)^2 is 3/16.
+// With this rate the wall is exactly half a spacing beyond the points: (1/omega - 1/2)^2 is 3/16. At other rates its
+// position depends on the viscosity.
 var omega = 1 / (0.5 + math.Sqrt(3.0/16))
 
 const force = 1e-6
 
-// velocities are the directions of the lattice, weights those of rest, of axes and of diagonals.
+// velocities are the directions of the lattice, weights the weights of rest, axes and diagonals.
 var (
 	velocities = [19]domain.Vec{
 		{}, {1}, {-1}, {0, 1}, {0, -1}, {0, 0, 1}, {0, 0, -1}, {1, 1}, {-1, -1}, {1, -1}, {-1, 1},
@@ -30,7 +30,7 @@ var (
 	weights = [3]float64{1.0 / 3, 1.0 / 18, 1.0 / 36}
 )
 
-// opposite is the component that comes from the other side.
+// opposite is the component with the opposite velocity.
 func opposite(q int) int {
 	if q == 0 {
 		return 0
@@ -54,7 +54,7 @@ func plus(sum float64, c int, value float64) float64 {
 	return sum
 }
 
-// lbm is the Go twin of lbm.cu.
+// lbm is the Go counterpart of lbm.cu.
 func lbm(r *sweep.Row) {
 	a := sweep.Parameters[parameters](r)
 	var in, next [19][]float64
@@ -93,7 +93,7 @@ func lbm(r *sweep.Row) {
 	}
 }
 
-// footprints are where the components come from; those that a wall turns round stay at the point.
+// footprints are the points from which components are read; components reflected by a wall are read at the point.
 func footprints() (all []stencil.Footprint) {
 	for _, c := range velocities {
 		all = append(all, stencil.Offsets(domain.Vec{}, domain.Vec{}.Sub(c)))
@@ -101,7 +101,7 @@ func footprints() (all []stencil.Footprint) {
 	return all
 }
 
-// widths are the ghosts of the components: where they come from.
+// widths are the ghost widths of the components.
 func widths() (all []domain.Radius) {
 	for _, f := range footprints() {
 		all = append(all, f.Radius())

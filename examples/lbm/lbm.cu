@@ -1,9 +1,8 @@
-// One step of the lattice Boltzmann method on the lattice D3Q19: distributions are pulled from where
-// they come from, relax at one rate (Bhatnagar, Gross and Krook), and are driven by a force along x
-// (Guo, Zheng and Shi, 2002). What would come through a wall, half a spacing beyond the first and the
-// last point of y, comes back instead (half-way bounce-back).
+// One step of the lattice Boltzmann method on the lattice D3Q19: distributions are pulled from upstream points, relaxed
+// at a single rate (Bhatnagar, Gross and Krook), and driven by a force along x (Guo, Zheng and Shi, 2002). At the
+// walls, half a spacing beyond the first and the last point of y, they are reflected (half-way bounce-back).
 //
-// Component 0 is at rest, 2n + 1 goes in direction n, and 2n + 2 the other way.
+// Component 0 is at rest, 2n + 1 moves in direction n, and 2n + 2 in the opposite direction.
 constexpr int cx[9] = {1, 0, 0, 1, 1, 1, 1, 0, 0};
 constexpr int cy[9] = {0, 1, 0, 1, -1, 0, 0, 1, 1};
 constexpr int cz[9] = {0, 0, 1, 0, 0, 1, -1, 1, -1};
@@ -33,7 +32,7 @@ template <typename P> __device__ __forceinline__ void lbm(P &p) {
 	const double all = relax * (1 - 1.5 * (ux * ux + uy * uy + uz * uz)) - drive * ux;
 	p.set(next[0], keep * rest + weight[0] * all);
 #pragma unroll
-	for (int n = 0; n < 9; n++) { // even is what both directions have in common, odd that by which they differ
+	for (int n = 0; n < 9; n++) { // even is the common part of both directions, odd is half their difference
 		const double w = weight[n < 3 ? 1 : 2], u = plus(plus(plus(0, cx[n], ux), cy[n], uy), cz[n], uz);
 		const double even = all + u * plus(4.5 * relax * u, cx[n], 3 * drive), odd = plus(3 * relax * u, cx[n], drive);
 		p.set(next[2 * n + 1], keep * forth[n] + w * (even + odd));

@@ -1,6 +1,6 @@
-// Lbm drives a fluid between two plates by the lattice Boltzmann method on the lattice D3Q19: one
-// variable of 19 components, of which each is read from where it comes from. The flow becomes the
-// parabola of Poiseuille.
+// Lbm computes the flow between two plates with the lattice Boltzmann method on the lattice D3Q19: one variable of 19
+// components, each of which is read at the neighbor that it comes from. The flow converges to the parabola of
+// Poiseuille.
 package main
 
 import (
@@ -23,7 +23,7 @@ func newLBM(ctx context.Context, s *halo.Session, size []int) (*example.Simulati
 		Name: "f", Element: halo.Float64, Components: len(velocities), SoA: true,
 		Width: domain.UniformRadius(3, 1), Widths: widths(), Connectivity: halo.Edges,
 	}
-	place, err := s.Cut(ctx, halo.Cutting{Size: size, Periodic: [3]bool{0: true, 2: true}, Fields: []halo.Spec{spec}})
+	place, err := s.Cut(ctx, halo.Cutting{Size: size, Periodic: []bool{true, false, true}, Fields: []halo.Spec{spec}})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func newLBM(ctx context.Context, s *halo.Session, size []int) (*example.Simulati
 	}
 	report := func(x *scheme.Runner) (string, error) {
 		profile, err := profile(f.Level(x.Done()))
-		return fmt.Sprintf("lbm: the fluid flows at most at %.6e", maximum(profile)), err
+		return fmt.Sprintf("lbm: the largest velocity is %.6e", maximum(profile)), err
 	}
 	return &example.Simulation{Step: step, Fields: []*scheme.Variable{f}, Report: report}, nil
 }
@@ -77,7 +77,7 @@ func profile(f *halo.Field) ([]float64, error) {
 		}
 	}
 	for i := range u {
-		u[i] = (momentum[i] - force/2) / rho[i] // half of the force that the collision has added
+		u[i] = (momentum[i] - force/2) / rho[i] // half of the force that the collision adds
 	}
 	return u, nil
 }

@@ -29,7 +29,7 @@ func squared(q int) int {
 	return c[0]*c[0] + c[1]*c[1] + c[2]*c[2]
 }
 
-// pull returns what arrives at a point in a direction: from the neighbour there, around the periodic
+// pull returns the value that arrives at a point in a direction: from the neighbor there, around the periodic
 // axes, or back from a wall.
 func (l *lattice) pull(x, y, z, q int) float64 {
 	c := velocities[q]

@@ -1,5 +1,5 @@
-// Particles moves particles that repel each other in a box, the particle case study of Kuster (2017). The box is cut
-// into segments that are as high as the cutoff of the force, 1; a device rank has some segments, one above the other.
+// Particles moves particles that repel each other in a box, the particle case study of Kuster (2017). The box is
+// divided into segments with the height of the cutoff of the force, 1; a device rank has several consecutive segments.
 // A step has two parts. First each segment moves its particles and lists those that leave for the segment below or
 // above; then it merges the particles that stay and those that come, in order of their ids. After each part a device
 // rank notifies its neighbors. A neighbor on another device has a copy of the segment, to which the lists are put.
@@ -54,16 +54,16 @@ const (
 	tagState
 )
 
-// Why a run fails.
+// Reasons of failures.
 const (
 	nothing = iota
 	tooMany
 	tooFast
 )
 
-// errRun is why a run fails: a segment has more particles than its capacity, or a particle moves further in a step than
-// to the next segment.
-var errRun = errors.New("the run is not valid")
+// errRun is the error of a run: a segment has more particles than its capacity, or a particle moves farther in a step
+// than to the next segment.
+var errRun = errors.New("invalid run")
 
 // part is struct Part of particles.cu: what a device has.
 type part struct {
@@ -86,10 +86,10 @@ type particle struct {
 
 func (p *part) listBytes() int64 { return header + p.Capacity*particleBytes }
 
-// offset is where a list of a segment begins; segments -1 and Segments are copies of those of neighbors.
+// offset is the start of a list of a segment; segments -1 and Segments are copies of neighboring segments.
 func (p *part) offset(segment, list int64) int64 { return ((segment+1)*lists + list) * p.listBytes() }
 
-// has reports whether a segment exists: none does below the first or above the last one of all.
+// has reports whether a segment exists: there are none below the first or above the last.
 func (p *part) has(segment int64) bool { return p.First+segment >= 0 && p.First+segment < p.All }
 
 // view is a part with its memory, or a copy of it, on the CPU.
@@ -102,7 +102,7 @@ func (v view) bytes(segment, list int64) []byte {
 	return v.slots[v.offset(segment, list):][:v.listBytes()]
 }
 
-// state is a list of the particles in a segment, number by number.
+// state is a list of the particles in a segment, as separate arrays of their numbers.
 type state struct {
 	count        *int64
 	x, y, vx, vy []float64
@@ -139,7 +139,7 @@ func (s state) appendTo(all []particle) []particle {
 	return all
 }
 
-// problem is a box of particles, and how it is cut.
+// problem is a box of particles, and its decomposition.
 type problem struct {
 	width               float64 // of the box, in units of the cutoff
 	segments, particles int     // of a device
@@ -160,7 +160,7 @@ type box struct {
 	world                  *ranks.World
 	start                  []particle
 	parts                  []part
-	slots, images, failure []*streams.Memory // by device; an image is what slots hold before the first step
+	slots, images, failure []*streams.Memory // by device; an image is the initial content of slots
 }
 
 func newBox(s *example.Setup, p problem, start []particle) (x *box, err error) {
@@ -204,14 +204,14 @@ func newBox(s *example.Setup, p problem, start []particle) (x *box, err error) {
 	return x, nil
 }
 
-// place returns the memory of a device with particles in their segments and in the copies that neighbors have, in order
+// place returns the memory of a device with particles in their segments and in copies of neighboring segments, in order
 // of ids.
 func (p *part) place(all []particle) ([]byte, error) {
 	v := view{p, make([]byte, p.offset(p.Segments+1, 0))}
 	for _, one := range all {
 		index := min(int64(one.Y), p.All-1) - p.First
 		if index >= -1 && index <= p.Segments && !v.state(index, listState).add(one) {
-			return nil, fmt.Errorf("segment %d has more than its capacity of %d particles: %w",
+			return nil, fmt.Errorf("segment %d: must have at most %d particles, its capacity: %w",
 				index+p.First, p.Capacity, errRun)
 		}
 	}
@@ -223,7 +223,7 @@ func (x *box) String() string {
 		len(x.start), x.parts[0].Width, x.parts[0].All, x.world.Ranks(), x.Threads)
 }
 
-// Reset puts all particles where they begin.
+// Reset sets all particles to their initial positions.
 func (x *box) Reset() (err error) {
 	for i, d := range x.Devices {
 		err = errors.Join(err, example.Copy(d, x.slots[i].All(), x.images[i].All()))
@@ -238,7 +238,7 @@ func (x *box) Run(ctx context.Context, steps int) (time.Duration, error) {
 	return example.Timed(ctx, x.world, x.parts)
 }
 
-// read returns all particles in order of ids, or why the run failed.
+// read returns all particles in order of ids, or the error of the run.
 func (x *box) read() (all []particle, err error) {
 	for i := range x.parts {
 		slots, err := example.Read[byte](x.slots[i].All())
@@ -251,8 +251,8 @@ func (x *box) read() (all []particle, err error) {
 		}
 		switch f := failed[0]; f.What {
 		case tooMany:
-			return nil, fmt.Errorf("segment %d got %d particles, its capacity is %d: %w",
-				f.Segment, f.Count, x.parts[i].Capacity, errRun)
+			return nil, fmt.Errorf("segment %d: must have at most %d particles, its capacity, got %d: %w",
+				f.Segment, x.parts[i].Capacity, f.Count, errRun)
 		case tooFast:
 			return nil, fmt.Errorf("particle %d left segment %d for one that is not next to it: %w",
 				f.Count, f.Segment, errRun)
@@ -278,7 +278,7 @@ func (x *box) Check(values []float64, steps int) (string, error) {
 	p := x.parts[0]
 	want := numbers(reference(x.start, p.Width, p.All, p.Dt, steps))
 	if len(values) != len(want) {
-		return "", fmt.Errorf("%d of %d particles are left", len(values)/5, len(want)/5)
+		return "", fmt.Errorf("must have all %d particles, got %d", len(want)/5, len(values)/5)
 	}
 	for i, v := range values {
 		if math.Float64bits(v) != math.Float64bits(want[i]) {
@@ -289,7 +289,7 @@ func (x *box) Check(values []float64, steps int) (string, error) {
 	return fmt.Sprintf("all %d particles have the bits of the serial reference", len(x.start)), nil
 }
 
-// segments is what a device rank on a CPU device works with.
+// segments is the state of a device rank on a CPU device.
 type segments struct {
 	view
 	failure *failure
@@ -360,7 +360,7 @@ func (s state) repel(x, y float64, fx, fy *float64) {
 	}
 }
 
-// reflect turns a particle back at the walls 0 and wall.
+// reflect reflects a particle at the walls 0 and wall.
 func reflect(x, v, wall float64) (float64, float64) {
 	switch {
 	case x < 0:
@@ -418,7 +418,7 @@ func (n neighbor) tell(r *ranks.Rank, w ranks.Window, s *segments, tag int) {
 	r.Notify(n.rank, ranks.All, tag)
 }
 
-// rank is kernel particles on CPU devices.
+// rank is the counterpart of kernel particles on CPU devices.
 func (x *box) rank(r *ranks.Rank) {
 	p, d := ranks.Data[part](r), r.Device()
 	s := &segments{
@@ -479,8 +479,8 @@ func numbers(all []particle) (values []float64) {
 }
 
 // reference runs steps of particles, in order of ids, one after the other on the host. It shares no code with the
-// device ranks. Forces on a particle are added over the segment below its own, its own and the one above, in each in
-// order of ids: the order of summation that gives the same bits.
+// device ranks. Forces on a particle are added over the segment below, its own and the one above, in order of ids
+// within each: in this order the sums have the same bits.
 func reference(all []particle, width float64, height int64, dt float64, steps int) []particle {
 	now := slices.Clone(all)
 	segment := func(p *particle) int64 { return min(int64(math.Floor(p.Y)), height-1) }
@@ -514,7 +514,7 @@ func reference(all []particle, width float64, height int64, dt float64, steps in
 	return now
 }
 
-// bounce turns a particle back that has passed a wall.
+// bounce reflects a particle that has passed a wall.
 func bounce(at, v, wall float64) (float64, float64) {
 	if at >= 0 && at <= wall {
 		return at, v

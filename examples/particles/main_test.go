@@ -101,7 +101,7 @@ func TestFails(t *testing.T) {
 		what, want string
 		start      func(float64) []particle
 	}{
-		{"too many", "segment 2 got 16 particles, its capacity is 12", crowd(1.8, 3.2)},
+		{"too many", "segment 2: must have at most 12 particles, its capacity, got 16", crowd(1.8, 3.2)},
 		{"too fast", "particle 5 left segment 1 for one that is not next to it", one(1.5, 16)},
 		{"too fast downwards", "particle 5 left segment 3 for one that is not next to it", one(3.5, -26)},
 		{"not a number", "particle 5 left segment 3 for one that is not next to it", one(3.5, math.NaN())},
@@ -116,7 +116,7 @@ func TestFails(t *testing.T) {
 		})
 	}
 	_, err := (&part{Segments: 4, All: 4, Capacity: 12}).place(crowd(1.5, 1.5)(0))
-	if !errors.Is(err, errRun) || !strings.Contains(err.Error(), "segment 1 has more than its capacity of 12") {
+	if !errors.Is(err, errRun) || !strings.Contains(err.Error(), "segment 1: must have at most 12 particles") {
 		t.Errorf("placed with error %v", err)
 	}
 }
@@ -182,7 +182,7 @@ func TestCheck(t *testing.T) {
 		if _, err := x.Check(values, 1); err == nil {
 			t.Error("values of another step pass")
 		}
-		test.Says(t, test.ErrorOf(x.Check(values[5:], 0)), "19 of 20 particles")
+		test.Says(t, test.ErrorOf(x.Check(values[5:], 0)), "must have all 20 particles, got 19")
 		values[5*13+4] += 1e-15
 		test.Says(t, test.ErrorOf(x.Check(values, 0)), "vy of particle 13 is")
 	})

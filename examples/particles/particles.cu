@@ -1,17 +1,18 @@
-// Particles that repel each other in a box, by segments of its height: the particle case study of Kuster 2017, first
-// of Gysi, Bär and Hoefler 2016. A segment is as high as the cutoff, 1, and has its particles in order of their ids. A
-// step has two parts. Advance sums the forces on each particle of a segment, moves it, and lists those that leave for
-// the segment below or above. Merge makes the new list of a segment of those that stay and those that come.
+// Particles that repel each other in a box, divided into segments along its height: the particle case study of Kuster
+// 2017, originally of Gysi, Bär and Hoefler 2016. The height of a segment is the cutoff, 1, and its particles are
+// ordered by id. A step has two parts. Advance sums the forces on each particle of a segment, moves it, and lists those
+// that move to the segment below or above. Merge makes the new list of a segment from the remaining and the arriving
+// particles.
 //
-// A device rank is a block of THREADS threads. Go's part is in main.go.
+// A device rank is a block of THREADS threads. The Go counterpart is in main.go.
 #include "ranks.cuh"
 
-enum { BELOW, STAY, ABOVE };          // where a particle goes
+enum { BELOW, STAY, ABOVE };          // where a particle moves to
 enum { NOTHING, TOO_MANY, TOO_FAST }; // why a run fails
 enum { TAG_MIGRANTS, TAG_STATE };     // of notifications
 enum { HEADER = 32, PARTICLE = 40 };  // bytes of a list before its particles, and of a particle
 
-// What went wrong first on a device.
+// The first error on a device.
 struct Failure {
 	u64 what;
 	i64 segment, count;
@@ -22,19 +23,19 @@ struct Particle {
 	i64 id;
 };
 
-// What a device has: its segments, and one that a neighbor owns at each side. Go: part.
+// The data of a device: its segments, and one of a neighbor at each side. Go: part.
 struct Part {
-	char *slots; // of the segment below the first one, and so on
+	char *slots; // starting with the segment below the first one
 	Failure *failure;
-	i64 segments; // of this device
-	i64 first;    // of them, among all
-	i64 all;      // segments of all devices, and the height of the box
-	i64 capacity; // particles of a segment
-	i64 steps;    // of a run
+	i64 segments; // number of segments of this device
+	i64 first;    // index of the first among all segments
+	i64 all;      // number of segments of all devices, and height of the box
+	i64 capacity; // maximum number of particles in a segment
+	i64 steps;    // per run
 	double width, dt;
 };
 
-// A list of particles, number by number.
+// A list of particles, stored as separate arrays.
 struct State {
 	char *at;
 	i64 capacity;
@@ -48,7 +49,7 @@ struct State {
 	__device__ i64 *id() const { return (i64 *)numbers(4); }
 };
 
-// A list of particles that leave, particle by particle.
+// A list of particles that leave, stored as an array of particles.
 struct Migrants {
 	char *at;
 
@@ -57,7 +58,7 @@ struct Migrants {
 	__device__ i64 bytes() const { return HEADER + count() * PARTICLE; }
 };
 
-// A segment of a part, -1 and segments being those of neighbors: four lists, one behind the other.
+// A segment of a part, where -1 and segments are those of neighbors: four consecutive lists.
 struct Segment {
 	const Part &part;
 	i64 index;
@@ -70,7 +71,7 @@ struct Segment {
 	__device__ bool exists() const { return part.first + index >= 0 && part.first + index < part.all; }
 };
 
-// What a block shares.
+// The shared memory of a block.
 struct Scratch {
 	double x[THREADS], y[THREADS];
 	u64 counts[32];
@@ -81,8 +82,8 @@ __device__ inline void report(const Part &part, u64 what, i64 segment, i64 count
 	part.failure->segment = part.first + segment, part.failure->count = count;
 }
 
-// repel adds the forces of a list on a particle at x, y: (1 - r)/r of the distance from each that is nearer than 1. All
-// threads of a block call it; those without a particle are not active.
+// repel adds the forces of a list on a particle at x, y: (1 - r)/r times the distance vector from each particle closer
+// than 1. All threads of a block call it; those without a particle are not active.
 __device__ inline void repel(const State &from, bool active, double x, double y, double &fx, double &fy, Scratch &s) {
 	const i64 n = from.count();
 	for (i64 base = 0; base < n; base += THREADS) {
@@ -103,11 +104,11 @@ __device__ inline void repel(const State &from, bool active, double x, double y,
 	}
 }
 
-// Counts of particles that stay, go below and go above, in one number.
+// Counts of particles that stay, move below and move above, in one number.
 __device__ inline u64 one_of(int where) { return 1ull << 21 * where; }
 __device__ inline i64 count_of(u64 all, int where) { return (i64)(all >> 21 * where & 0x1fffff); }
 
-// counts_before returns the sum of v over the threads of the block before this one, and over all.
+// counts_before returns the sum of v over preceding threads of the block, and over all threads.
 __device__ inline u64 counts_before(u64 v, u64 &all, Scratch &s) {
 	const int lane = (int)threadIdx.x & 31, warp = (int)threadIdx.x / 32;
 	u64 sum = v;
@@ -115,7 +116,7 @@ __device__ inline u64 counts_before(u64 v, u64 &all, Scratch &s) {
 		const u64 other = __shfl_up_sync(~0u, sum, by);
 		if (lane >= by) sum += other;
 	}
-	__syncthreads(); // all have read the counts of the time before
+	__syncthreads(); // all have read the previous counts
 	if (lane == 31) s.counts[warp] = sum;
 	__syncthreads();
 	u64 before = sum - v;
@@ -127,21 +128,21 @@ __device__ inline u64 counts_before(u64 v, u64 &all, Scratch &s) {
 	return before;
 }
 
-// reflect turns round at the walls 0 and wall.
+// reflect reflects at the walls at 0 and at wall.
 __device__ inline void reflect(double &x, double &v, double wall) {
 	if (x < 0) x = -x, v = -v;
 	else if (x > wall) x = wall + wall - x, v = -v;
 }
 
-// advance moves the particles of a segment by a step of symplectic Euler, into its lists of those that stay and leave,
-// each in order of ids. A particle that moves further than to the next segment is reported.
+// advance moves the particles of a segment by a step of symplectic Euler, into its lists of remaining and leaving
+// particles, each ordered by id. A particle that moves past the adjacent segment is reported.
 __device__ inline void advance(const Part &part, i64 index, Scratch &scratch) {
 	const Segment here = {part, index}, below = {part, index - 1}, above = {part, index + 1};
 	const State from = here.state(), stay = here.stay();
 	const bool has_below = below.exists(), has_above = above.exists();
 	const double low = (double)(part.first + index), high = low + 1;
 	const i64 n = from.count();
-	u64 gone = 0; // counts of those in the lists so far
+	u64 gone = 0; // number of particles in the lists so far
 	for (i64 base = 0; base < n; base += THREADS) {
 		const i64 i = base + threadIdx.x;
 		const bool active = i < n;
@@ -180,7 +181,7 @@ __device__ inline void advance(const Part &part, i64 index, Scratch &scratch) {
 	__syncthreads();
 }
 
-// before returns how many of n ids, which rise, are less than one.
+// before returns how many of n ascending ids are less than the given one.
 __device__ inline i64 before(const i64 *ids, i64 n, i64 stride, i64 id) {
 	i64 low = 0;
 	while (low < n) {
@@ -191,7 +192,7 @@ __device__ inline i64 before(const i64 *ids, i64 n, i64 stride, i64 id) {
 	return low;
 }
 
-// Where lists of migrants have their ids: one each stride.
+// The ids of lists of migrants, at a constant stride.
 enum { STRIDE = PARTICLE / 8 };
 
 __device__ inline void put_at(const State &to, i64 at, const Particle &p) {
@@ -199,8 +200,8 @@ __device__ inline void put_at(const State &to, i64 at, const Particle &p) {
 	to.x()[at] = p.x, to.y()[at] = p.y, to.vx()[at] = p.vx, to.vy()[at] = p.vy, to.id()[at] = p.id;
 }
 
-// merge makes the list of a segment of the particles that stay and those that come. Beyond the capacity it reports them
-// and leaves them out.
+// merge makes the list of a segment from the remaining and the arriving particles. Particles beyond the capacity are
+// reported and omitted.
 __device__ inline void merge(const Part &part, i64 index) {
 	const Segment here = {part, index}, below = {part, index - 1}, above = {part, index + 1};
 	const State to = here.state(), stay = here.stay();
@@ -227,15 +228,15 @@ __device__ inline void merge(const Part &part, i64 index) {
 	__syncthreads();
 }
 
-// A neighbor of a rank, which has the segment beside the rank's own one. Where that is of another device, it has
-// a copy of the rank's segment, to which lists are put.
+// A neighbor of a rank, which has the adjacent segment. If it is on another device, it has a copy of the rank's
+// segment, to which lists are put.
 struct Neighbor {
 	int rank; // -1: none
 	bool far;
-	i64 own, there; // segments: of the rank, and its copy
+	i64 own, there; // segments: the rank's, and its copy
 };
 
-// tell_migrants sends a neighbor the particles that come, and tell_state where the particles of the segment are now.
+// tell_migrants sends a neighbor the arriving particles, and tell_state the new positions of the segment's particles.
 __device__ inline void tell_migrants(ranks::Rank &r, ranks::Window w, const Part &part, const Neighbor &to,
                                      int where) {
 	if (to.rank < 0) return;
@@ -254,8 +255,8 @@ __device__ inline void tell_state(ranks::Rank &r, ranks::Window w, const Part &p
 	r.put_notify(w, to.rank, there + y, n * 8, list.at + y, TAG_STATE);
 }
 
-// By ranks: each has some segments, one after the other. What a segment and its neighbor on the same device tell each
-// other lies where both see it; so it is only notified.
+// By ranks: each has some segments, one after the other. Segments on the same device read each other's data directly,
+// so they only send notifications.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) particles(const __grid_constant__ ranks::World world) {
 	__shared__ ranks::State state;
 	__shared__ Part part; // each wait invalidates the L1 cache
@@ -265,7 +266,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) particles(const __grid_
 	__syncthreads();
 	const ranks::Window w =
 	    rank.create_window(ranks::WORLD, part.slots, (part.segments + 2) * 4 * (HEADER + part.capacity * PARTICLE));
-	// Ranks beyond the number of segments have nothing to do.
+	// Ranks beyond the number of segments have no work.
 	const int n = rank.size(ranks::DEVICE), local = rank.index(ranks::DEVICE), me = rank.index();
 	const i64 active = n < part.segments ? n : part.segments;
 	const i64 low = local < active ? part.segments * local / active : 0;
@@ -274,7 +275,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) particles(const __grid_
 	const bool has_above = local < active && part.first + high < part.all, last = high == part.segments;
 	const int rank_below = first ? me - local - n + (int)active - 1 : me - 1,
 	          rank_above = last ? me - local + n : me + 1;
-	// In shared memory, since each would take registers.
+	// In shared memory to save registers.
 	__shared__ Neighbor beside[2];
 	__shared__ i64 begin, end;
 	__shared__ int neighbors;
@@ -285,9 +286,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) particles(const __grid_
 	}
 	__syncthreads();
 	rank.start_timer();
-	// In one loop over halves of steps waits are there once, which takes fewer registers than a loop over steps.
+	// A single loop over half steps contains the waits only once, which takes fewer registers than a loop over steps.
 	for (i64 half = 0; half < 2 * part.steps; half++) {
-		const bool advances = half % 2 == 0; // else it merges
+		const bool advances = half % 2 == 0; // otherwise, it merges
 		if (half > 0 && neighbors > 0 &&
 		    !rank.wait_notifications(advances ? TAG_STATE : TAG_MIGRANTS, neighbors))
 			break;

@@ -1,8 +1,9 @@
 // Power finds the largest eigenvalue of a sparse matrix and its eigenvector by power iteration, as Kuster (2017) does
-// in sections 5.6 and 5.7. The matrix is cut into square blocks; each has some device ranks, which own some rows. In an
-// iteration the vector goes down the columns of blocks, each block is multiplied with its part, the products are added
-// up along the rows of blocks, and column 0 sends the result to the first row again. Meanwhile the norm is taken in
-// column 0. A device rank puts its own elements to its partners in other blocks as soon as it has them.
+// in sections 5.6 and 5.7. The matrix is divided into square blocks; each has several device ranks, which own some of
+// its rows. In an iteration the vector is broadcast down the columns of blocks, each block is multiplied with its part,
+// the products are added along the rows of blocks, and column 0 sends the result back to the first row. At the same
+// time the norm is computed in column 0. A device rank puts its own elements to its partners in other blocks as soon as
+// it has them.
 package main
 
 import (
@@ -35,12 +36,12 @@ func source(threads int) kernels.Source {
 		kernels.Mirror{Name: "PACKET", Value: packetBytes})
 }
 
-// What power.cu has too.
+// Constants of power.cu.
 const (
 	lanes     = 8  // threads of a row
 	maxBlocks = 64 // of a device
 
-	// Vectors of a block: two inputs, which iterations use by turns, and these.
+	// Vectors of a block: two inputs, which iterations use alternately, and these.
 	vectorProduct  = 2
 	vectorReceived = 3 // one for each round of the reduction
 
@@ -66,8 +67,8 @@ type shared struct {
 // addresses is struct Block of power.cu.
 type addresses struct{ Starts, Columns, Values, Vectors uint64 }
 
-// matrix has side x side blocks of n x n elements. Each row of a block has perRow entries of 1, 2 and 3 that add up to
-// 2 perRow. So the largest eigenvalue is 2 perRow side, and its eigenvector has equal elements.
+// matrix has side x side blocks of n x n elements. Each row of a block has perRow entries of 1, 2 and 3 with the sum 2
+// perRow. So the largest eigenvalue is 2 perRow side, and its eigenvector has equal elements.
 type matrix struct {
 	n, perRow int64
 	side      int
@@ -76,8 +77,8 @@ type matrix struct {
 func (m matrix) rows() int64         { return m.n * int64(m.side) }
 func (m matrix) eigenvalue() float64 { return float64(2 * m.perRow * int64(m.side)) }
 
-// row appends the entries of a row in a column of blocks, made from hashes: columns within the block, in order, and
-// values. One entry lies in each of perRow equal parts of the row.
+// row appends the entries of a row in a column of blocks, from hashes: columns within the block, in order, and values.
+// Each of perRow equal parts of the row has one entry.
 func (m matrix) row(columns []int32, values []float64, row int64, column int) ([]int32, []float64) {
 	last := 0.0
 	for i := range m.perRow {
@@ -118,7 +119,7 @@ type block struct {
 	row, column             int
 	device                  *streams.Device
 	starts, columns, values *streams.Memory
-	vectors, image          *streams.Memory // image is what vectors hold before the first iteration
+	vectors, image          *streams.Memory // image is the initial content of vectors
 }
 
 // power is an iteration on some devices.
@@ -136,7 +137,8 @@ type power struct {
 func newPower(s *example.Setup, m matrix) (x *power, err error) {
 	count := m.side * m.side / len(s.Devices)
 	if s.Options.Ranks%count != 0 {
-		return nil, fmt.Errorf("--ranks %d: must be a multiple of %d, the blocks of a device", s.Options.Ranks, count)
+		return nil, fmt.Errorf("--ranks: must be a multiple of %d, the blocks of a device, got %d",
+			count, s.Options.Ranks)
 	}
 	x = &power{Setup: s, matrix: m, pitch: (m.n + 15) / 16 * 16}
 	s.Options.Multiple = count
@@ -162,8 +164,8 @@ func newPower(s *example.Setup, m matrix) (x *power, err error) {
 	return x, err
 }
 
-// fill allocates the memory of a block and writes its entries, the initial vector and the factor 1. All else is NaN
-// until it is computed.
+// fill allocates the memory of a block and writes its entries, the initial vector and the factor 1. All other numbers
+// are NaN until they are computed.
 func (x *power) fill(b *block) (err error) {
 	starts := make([]int64, x.n+1)
 	columns, values := make([]int32, 0, x.n*x.perRow), make([]float64, 0, x.n*x.perRow)
@@ -206,7 +208,7 @@ func (x *power) String() string {
 		x.side, x.side, x.n, x.n, x.perRow, x.each, x.Threads)
 }
 
-// Reset gives all blocks the initial vector and the factor 1.
+// Reset sets the initial vector and the factor 1 in all blocks.
 func (x *power) Reset() (err error) {
 	for _, b := range x.all {
 		err = errors.Join(err, example.Copy(b.device, b.vectors.All(), b.image.All()))
@@ -229,7 +231,8 @@ func (x *power) Run(ctx context.Context, iterations int) (time.Duration, error) 
 	return example.Timed(ctx, x.world, all)
 }
 
-// Values returns the eigenvalue and the vector. It is an error if blocks of a column do not have the same part of it.
+// Values returns the eigenvalue and the vector. It is an error if blocks of a column have different copies of their
+// part.
 func (x *power) Values(iterations int) ([]float64, error) {
 	factor, err := example.Read[float64](x.all[0].vectors.Span(x.extra+factorAt, 8))
 	if err != nil {
@@ -247,7 +250,7 @@ func (x *power) Values(iterations int) ([]float64, error) {
 		if b.row == 0 {
 			all = append(all, part...)
 		} else if !slices.Equal(part, all[1+int64(b.column)*x.n:][:x.n]) {
-			return nil, fmt.Errorf("blocks of column %d have other vectors in row %d than in row 0", b.column, b.row)
+			return nil, fmt.Errorf("blocks of column %d have different vectors in row %d and row 0", b.column, b.row)
 		}
 	}
 	return all, nil
@@ -276,7 +279,7 @@ func (x *power) Check(values []float64, iterations int) (string, error) {
 	for i, want := range append([]float64{norm}, v...) {
 		off := math.Abs(values[i]/want - 1)
 		if !(off <= bound) {
-			return "", fmt.Errorf("value %d is %v, the reference has %v, of which %.1e may differ",
+			return "", fmt.Errorf("value %d is %v, the reference has %v, within %.1e",
 				i, values[i], want, bound)
 		}
 		worst = max(worst, off)
@@ -285,7 +288,7 @@ func (x *power) Check(values []float64, iterations int) (string, error) {
 		values[0], math.Abs(values[0]/x.eigenvalue()-1), worst), nil
 }
 
-// place is struct Place of power.cu for a device rank on a CPU device, with the functions there.
+// place is struct Place of power.cu for a device rank on a CPU device, with its functions.
 type place struct {
 	*ranks.Rank
 	*power
@@ -326,7 +329,7 @@ func (p *place) sumOfSquares(i int) float64 {
 	return example.BlockSum(p.sums)
 }
 
-// putPart puts the own elements of a vector into one of the partner in another block, and notifies it.
+// putPart puts the own elements of a vector into a vector of the partner in another block, and notifies it.
 func (p *place) putPart(row, column, to, from, tag int) {
 	own := p.block.vectors.Bytes()[8*(int64(from)*p.pitch+p.begin):][:8*(p.end-p.begin)]
 	at := 8 * (int64(to)*p.pitch + p.begin)
@@ -385,7 +388,7 @@ func (p *place) received(offset, number int64) float64 {
 	return streams.View[float64](bytes)[0]
 }
 
-// byRanks is kernel by_ranks on CPU devices.
+// byRanks is the counterpart of kernel by_ranks on CPU devices.
 func (x *power) byRanks(r *ranks.Rank) {
 	me, n, member := r.Index(ranks.All), int64(x.each), int64(r.Index(ranks.All)%x.each)
 	p := &place{
@@ -430,7 +433,7 @@ func (x *power) byRanks(r *ranks.Rank) {
 	r.StopTimer()
 }
 
-// lead adds up the sums of the device ranks of a block and, in block 0, those of other rows, and sends the factor.
+// lead adds the sums of the device ranks of a block and, in block 0, those of other rows, and sends the factor.
 func (p *place) lead(next int, t int64) {
 	clear(p.sums)
 	for i := range p.each {
@@ -465,8 +468,8 @@ func newMatrix(size int64, side int, density float64, devices int) (m matrix, er
 		}
 	}
 	if side < 1 || side > 16 || side*side%devices != 0 || side*side/devices > maxBlocks {
-		return m, fmt.Errorf("--side %d: up to 16, and %d devices take a multiple of %d blocks, up to %d each",
-			side, devices, devices, maxBlocks)
+		return m, fmt.Errorf("--side: must be at most 16, with a multiple of %d blocks, at most %d per device, got %d",
+			devices, maxBlocks, side)
 	}
 	return matrix{size, min(size, max(1, int64(math.Round(density*float64(size))))), side}, nil
 }
@@ -478,8 +481,8 @@ func newProgram() example.Program {
 	setup := example.Setup{Iterations: 20, Options: ranks.Options{PerMultiprocessor: 4}}
 	return example.Ranks("power", setup, func(f *flag.FlagSet) {
 		f.Int64Var(&size, "size", 10816, "rows and columns of a block of the matrix")
-		f.IntVar(&side, "side", 0, "blocks along each axis; 0 for the fewest that go evenly onto the devices")
-		f.Float64Var(&density, "density", 0.003, "share of the elements that are stored")
+		f.IntVar(&side, "side", 0, "blocks along each axis; 0: the fewest that divide evenly among the devices")
+		f.Float64Var(&density, "density", 0.003, "fraction of the elements that are stored")
 	}, func(s *example.Setup) (example.Problem, error) {
 		m, err := newMatrix(size, side, density, len(s.Devices))
 		if err != nil {

@@ -136,12 +136,12 @@ func TestRejects(t *testing.T) {
 	tests.Rejects(t, map[string]string{
 		"--size -3":                        "--size must be at least 1, and up to 4294967296 entries of a block, got -3",
 		"--size 20000000 --density 1":      "up to 4294967296 entries of a block, got 20000000",
-		"--side 17":                        "--side 17: up to 16",
+		"--side 17":                        "--side: must be at most 16",
 		"--density 1.5":                    "--density must be above 0 and up to 1, got 1.5",
 		"--density NaN":                    "--density must be above 0",
-		"--devices 3 --side 2 --size 9":    "--side 2: up to 16, and 3 devices take a multiple of 3 blocks",
-		"--devices 1 --side 9 --size 9":    "up to 64 each",
-		"--devices 2 --ranks 5 --size 100": "--ranks 5: must be a multiple of 2",
+		"--devices 3 --side 2 --size 9":    "--side: must be at most 16, with a multiple of 3 blocks, at most",
+		"--devices 1 --side 9 --size 9":    "at most 64 per device",
+		"--devices 2 --ranks 5 --size 100": "--ranks: must be a multiple of 2, the blocks of a device, got 5",
 	})
 }
 

@@ -1,35 +1,35 @@
-// Power iteration with a sparse matrix that is cut into square blocks: Kuster 2017, 5.6 and 5.7. Blocks follow each
-// other column by column. A row of blocks has its result in column 0, and a column of blocks its input in row 0. Go's
-// part is in main.go.
+// Power iteration with a sparse matrix that is divided into square blocks: Kuster 2017, 5.6 and 5.7. Blocks are ordered
+// column by column. The result of a row of blocks is in column 0, and the input of a column of blocks in row 0. The Go
+// counterpart is in main.go.
 #include "ranks.cuh"
 
-// A block in compressed rows, with its vectors, which lie a pitch apart.
+// A block in compressed-row format, with its vectors, which are spaced by a pitch.
 struct Block {
-	const i64 *starts;    // of each row among the entries, and one more
+	const i64 *starts;    // start of each row among the entries, and the end
 	const int *columns;   // of each entry, in order within a row
 	const double *values; // of each entry
 	double *vectors;
 };
 
-// The vectors of a block: inputs of two iterations that take turns, the product of the block, and those that come from
-// other columns, one for each round of the reduction.
+// The vectors of a block: two alternating inputs, the product of the block, and those received from other columns, one
+// for each round of the reduction.
 enum Vector { INPUT, PRODUCT = 2, RECEIVED };
 
 enum { LANES = 8, MAX_BLOCKS = 64 };
-enum Tag { BROADCAST, REDUCE }; // and one more for each round
+enum Tag { BROADCAST, REDUCE }; // followed by one for each round
 
-// What the device ranks of a device share.
+// Data shared by the device ranks of a device.
 struct Blocks {
-	i64 n, pitch;    // rows of a block, and elements from one vector to the next
+	i64 n, pitch;    // rows of a block, and stride of vectors in elements
 	i64 side, count; // blocks along each axis, and on this device
 	i64 iterations;
-	i64 extra;               // bytes from the vectors of a block to what is behind them
-	i64 window;              // slot of the window: each rank has that of all vectors of its block
+	i64 extra;               // bytes from the vectors of a block to the data after them
+	i64 window;              // slot of the window of all vectors of each rank's block
 	Block block[MAX_BLOCKS]; // of this device
 };
 
-// multiply sets some rows of out to the product of the block and factor * in. All threads call it. A row belongs to
-// LANES lanes of a warp, so that entries are loaded in whole sectors; its sum is taken by lane, then pairwise.
+// multiply sets some rows of out to the product of the block and factor * in. All threads call it. LANES lanes of a
+// warp compute a row, so that whole sectors of entries are loaded; its sum is taken by lane, then pairwise.
 __device__ __forceinline__ void multiply(const Block &block, const double *in, double factor, double *out, i64 begin,
                                          i64 end) {
 	const int lane = (int)threadIdx.x % LANES, in_warp = (int)threadIdx.x % 32 / LANES;
@@ -67,7 +67,7 @@ __device__ __forceinline__ void add(double *to, const double *from, i64 begin, i
 	for (i64 i = begin + threadIdx.x; i < end; i += blockDim.x) to[i] += from[i];
 }
 
-// sum_of_squares returns that of some elements, to all threads.
+// sum_of_squares returns the sum of squares of some elements, to all threads.
 __device__ __forceinline__ double sum_of_squares(const double *x, i64 begin, i64 end, double *shared) {
 	double sum = 0;
 #pragma unroll 1
@@ -75,8 +75,8 @@ __device__ __forceinline__ double sum_of_squares(const double *x, i64 begin, i64
 	return block_sum(sum, shared);
 }
 
-// Where a rank is: its block, and which elements of each vector are its own. Ranks of other blocks with the same number
-// there have the same elements. It lies in shared memory, which spares registers.
+// The role of a rank: its block, and its elements of each vector. Ranks of other blocks with the same index have the
+// same elements. It is in shared memory to save registers.
 struct Place {
 	Block block;
 	ranks::Window window;
@@ -103,8 +103,8 @@ struct Place {
 	__device__ int rank_at(int r, int c) const { return (r + side * c) * each + member; }
 };
 
-// put_part puts a rank's own elements of a vector into one of its partner in another block, and notifies it. One warp
-// does: of small messages it is as quick as a block, and takes fewer registers.
+// put_part puts a rank's own elements of a vector into a vector of its partner in another block, and notifies it. It
+// uses one warp, which for small messages is as fast as a block and takes fewer registers.
 __device__ __forceinline__ void put_part(ranks::Rank &rank, const Place &at, int row, int column, int to, int from,
                                          int tag) {
 	__syncthreads();
@@ -115,7 +115,7 @@ __device__ __forceinline__ void put_part(ranks::Rank &rank, const Place &at, int
 }
 
 // broadcast sends a vector from the first row of blocks down each column, along a binomial tree. A rank sends its own
-// elements to its partners; those of others have come after a barrier.
+// elements to its partners; elements of other ranks have arrived after a barrier.
 __device__ __forceinline__ bool broadcast(ranks::Rank &rank, const Place &at, int vector) {
 	int step = 1;
 	if (at.row > 0) {
@@ -126,7 +126,7 @@ __device__ __forceinline__ bool broadcast(ranks::Rank &rank, const Place &at, in
 	return true;
 }
 
-// reduce adds the products of a row of blocks along a binomial tree, to that of column 0. A rank adds its own elements.
+// reduce adds the products of a row of blocks along a binomial tree into column 0. A rank adds its own elements.
 __device__ __forceinline__ bool reduce(ranks::Rank &rank, const Place &at, int product) {
 	int step = 1, round = 0;
 #pragma unroll 1
@@ -141,16 +141,16 @@ __device__ __forceinline__ bool reduce(ranks::Rank &rank, const Place &at, int p
 	return true;
 }
 
-// Offsets of what follows the vectors of a block. Packets carry a number and that of the iteration in one store.
+// Offsets of the data after the vectors of a block. Packets carry a number and its iteration in one store.
 enum {
-	FACTORS = 0,     // two packets, for iterations that take turns: what the input is multiplied with
-	FACTOR = 32,     // the last one, as a number
-	ROW_SUMS = 128,  // of block 0, a packet for each row of blocks: the sum of the squares of its elements
-	RANK_SUMS = 512, // of column 0, a packet for each rank of the block: the same
+	FACTORS = 0,     // two packets, for alternating iterations: the factor of the input
+	FACTOR = 32,     // the last factor, as a number
+	ROW_SUMS = 128,  // in block 0, one packet per row of blocks: the sum of the squares of its elements
+	RANK_SUMS = 512, // in column 0, one packet per rank of the block: the same
 };
 enum { PACKET = 2 * sizeof(double), TRANSPOSE = 64 };
 
-// sum_in_order returns the sum of what number(i) returns for each rank of a block, to all threads.
+// sum_in_order returns the sum of number(i) over the ranks of a block, to all threads.
 template <typename Number> __device__ __forceinline__ double sum_in_order(i64 ranks, double *shared, Number number) {
 	double sum = 0;
 #pragma unroll 1
@@ -172,10 +172,10 @@ __device__ __forceinline__ double received(ranks::Rank &rank, const Place &at, i
 	return v;
 }
 
-// In an iteration x = A (factor b), and x becomes b. The parts of a product are added up in column 0, go to the block
-// of row 0 that has them as its input, and from there down the columns; meanwhile the norm is taken in column 0. Each
-// rank sends its own part as soon as it has it. Two inputs take turns: who gets a factor knows that all ranks have
-// done their products of the iteration before, whose input may be overwritten.
+// An iteration computes x = A (factor b), and x becomes b. The parts of a product are added up in column 0, sent to the
+// block of row 0 that has them as its input, and from there down the columns. Meanwhile the norm is computed in column
+// 0. Each rank sends its own part as soon as it is complete. Two inputs alternate: a rank that receives a factor knows
+// that all ranks have completed their products of the previous iteration, whose input may be overwritten.
 extern "C" __global__ void __launch_bounds__(640, 1) by_ranks(const __grid_constant__ ranks::World world) {
 	__shared__ ranks::State state;
 	__shared__ Place at;
@@ -188,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(640, 1) by_ranks(const __grid_const
 		const int input = INPUT + (int)(t % 2), next = INPUT + 1 - (int)(t % 2);
 		const bool root = at.row + at.column == 0, leads = at.column == 0 && at.member == 0;
 		const int product = root ? next : PRODUCT;
-		if (t > 0 && !rank.barrier(ranks::DEVICE)) break; // the parts of the input that belong to others have come
+		if (t > 0 && !rank.barrier(ranks::DEVICE)) break; // the other ranks' parts of the input have arrived
 		if (threadIdx.x == 0) number = t > 0 ? received(rank, at, FACTORS + input * PACKET, t) : 1;
 		__syncthreads();
 		multiply(at.block, at.vector(input), number, at.vector(product), at.begin, at.end);

@@ -1,6 +1,6 @@
-// Reduction adds up the numbers of all device ranks along a binomial tree, as listing 3.2 of Kuster (2017) does. Each
-// device rank puts its sum into the memory of its parent. Before it puts the next one, the parent has told it that the
-// place is free.
+// Reduction adds the numbers of all device ranks along a binomial tree, like listing 3.2 of Kuster (2017). Each device
+// rank puts its sum into the memory of its parent. Before it puts the next one, it waits for the parent's notification
+// that the place is free.
 package main
 
 import (
@@ -46,7 +46,7 @@ type reduction struct {
 	*example.Setup
 	count                int64 // of each device
 	world                *ranks.World
-	numbers, cells, zero []*streams.Memory // by device; zero is what cells hold before the first iteration
+	numbers, cells, zero []*streams.Memory // by device; zero is the initial content of cells
 }
 
 // number returns an integer between -1000 and 1000, so that sums are exact in any order.
@@ -107,7 +107,7 @@ func sliceSum(numbers []float64, ranks, rank int64, threads []float64) float64 {
 	return example.BlockSum(threads)
 }
 
-// byRanks is kernel by_ranks on CPU devices.
+// byRanks is the counterpart of kernel by_ranks on CPU devices.
 func (x *reduction) byRanks(r *ranks.Rank) {
 	d, n, me := ranks.Data[data](r), r.Size(ranks.All), r.Index(ranks.All)
 	each, local := int64(r.Size(ranks.Device)), int64(r.Index(ranks.Device))

@@ -57,13 +57,13 @@ func TestRejects(t *testing.T) {
 		"--numbers -1":            "--numbers must be between 0 and 4294967296, got -1",
 		"--iterations 0":          "--iterations and --samples must be at least 1",
 		"--samples 0":             "--iterations and --samples must be at least 1",
-		"--ranks -1":              "-1 ranks",
-		"--per-multiprocessor -1": "-1 a multiprocessor",
-		"--threads 48":            "48 threads per rank",
-		"--limit -1s":             "a limit of -1s is negative",
+		"--ranks -1":              "must be at least 0, got -1 and 4",
+		"--per-multiprocessor -1": "must be at least 0, got 0 and -1",
+		"--threads 48":            "must be a multiple of 32 up to 1024, got 48",
+		"--limit -1s":             "Limit must not be negative, got -1s",
 		"--limit long":            `invalid value "long"`,
 		"more":                    `"more" is not a flag`,
-		"--devices -1":            "-1 is negative",
+		"--devices -1":            "must not be negative, got -1",
 	})
 }
 

@@ -3,16 +3,15 @@
 
 using namespace ranks;
 
-// What the device ranks of a device share.
+// Data shared by the device ranks of a device.
 struct Data {
 	const double *numbers; // of this device
-	double *cells;         // CELLS of each of its ranks: its own sum, one for each round of the tree, and the total
+	double *cells;         // CELLS for each of its ranks: its own sum, one per round of the tree, and the total
 	i64 count, iterations;
 };
 enum { CELLS = 32, TOTAL = CELLS - 1, CREDIT = 255 };
 
-// slice_sum returns the sum of the numbers that belong to a device rank, to all its threads. Each thread has four loads
-// in flight.
+// slice_sum returns the sum of a device rank's numbers, to all its threads. Each thread has four loads in flight.
 __device__ __forceinline__ double slice_sum(const double *numbers, i64 count, i64 ranks, i64 rank, double *shared) {
 	const i64 end = part(count, ranks, rank + 1), n = blockDim.x;
 	i64 i = part(count, ranks, rank) + threadIdx.x;
@@ -27,8 +26,8 @@ __device__ __forceinline__ double slice_sum(const double *numbers, i64 count, i6
 	return block_sum((a + b) + (c + d), shared);
 }
 
-// Each iteration is a sum, in odd iterations of the negated numbers, and all sums are added to a total: so a sum of
-// another iteration in its place is detected. Before a rank puts its next sum, its parent has read the previous one.
+// Each iteration computes a sum, in odd iterations of the negated numbers, and all sums are added to a total. So using
+// the sum of a wrong iteration is detected. Before a rank puts its next sum, its parent has read the previous one.
 extern "C" __global__ void __launch_bounds__(1024, 1) by_ranks(const __grid_constant__ World world) {
 	__shared__ State state;
 	__shared__ Data data; // each wait invalidates the L1 cache

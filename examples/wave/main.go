@@ -1,6 +1,5 @@
-// Wave solves the wave equation in a box, with walls that hold it at 0. It starts in the lowest
-// standing wave, which the leap-frog scheme keeps to the last digits if it swings at the scheme's own
-// frequency.
+// Wave solves the wave equation in a box with the value 0 at its walls. The initial state is the lowest standing wave
+// at the frequency of the leap-frog scheme, which preserves it up to rounding.
 package main
 
 import (
@@ -27,7 +26,7 @@ type parameters struct{ Courant2 float64 }
 
 const courant = 0.5 // c dt/h; the scheme is stable up to 1/sqrt(3)
 
-// point is the step of one point, with its Go twin.
+// point is the step of one point, in CUDA and in Go.
 var point = sweep.Point{
 	Name: "wave", Dims: 3, CUDA: source, File: "wave.cu", Go: wave, Parameters: parameters{courant * courant},
 }
@@ -88,7 +87,7 @@ func newWave(ctx context.Context, s *halo.Session, size []int) (*example.Simulat
 	return &example.Simulation{Step: step, Fields: []*scheme.Variable{u}, Report: report(u, size)}, nil
 }
 
-// report says how far the wave is from the standing wave.
+// report describes the difference from the standing wave.
 func report(u *scheme.Variable, size []int) func(x *scheme.Runner) (string, error) {
 	return func(x *scheme.Runner) (string, error) {
 		want, worst := standing(size, int(x.Done())), 0.0
@@ -97,7 +96,7 @@ func report(u *scheme.Variable, size []int) func(x *scheme.Runner) (string, erro
 			p := domain.Vec{i % size[0], i / size[0] % size[1], i / size[0] / size[1]}
 			worst = max(worst, math.Abs(v-want(p)))
 		}
-		return fmt.Sprintf("wave: at most %.1e from the standing wave", worst), err
+		return fmt.Sprintf("wave: the largest difference from the standing wave is %.1e", worst), err
 	}
 }
 

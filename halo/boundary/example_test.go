@@ -14,8 +14,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Boundaries come after the exchange: at corners they repeat what it brought. The plane has
-// numbers to the left and nothing flows through its other sides.
+// Boundary ghosts are set after the exchange: at corners they repeat exchanged ghosts. The plane has fixed
+// values on the left and zero flux at its other sides.
 func ExampleNew() {
 	ctx := context.Background()
 	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 2})
@@ -38,7 +38,7 @@ func ExampleNew() {
 	if err := errors.Join(exchange.Exchange(at), ghosts.Set(at), at.Sync(time.Minute)); err != nil {
 		log.Fatal(err)
 	}
-	for _, part := range f.Parts { // from the top down, ghosts included
+	for _, part := range f.Parts { // from the top down, including ghosts
 		values, box := kernels.ValuesOf[int64](part), part.Layout.Owned.Grow(part.Layout.Width)
 		for y := box.Hi[1] - 1; y >= box.Lo[1]; y-- {
 			fmt.Println(values.Data[values.Index(box.Lo[0], y, 0):][:box.Size()[0]])
@@ -57,9 +57,9 @@ func ExampleNew() {
 	// [-5 10 11 12 13 13]
 }
 
-// A face with a kernel of the program's own: what flows in at x- grows with y, and nothing flows at the other faces. The
-// kernel sets its ghosts from where they lie alone, so that no order matters at edges, where other faces and neighbours
-// have ghosts too.
+// A face with a user kernel: the flux at x- grows with y, and the other faces have zero flux. The kernel sets
+// its ghosts only by their place, so the order at edges, where other faces and neighbors have ghosts too,
+// does not matter.
 func ExampleCondition_kernel() {
 	ctx := context.Background()
 	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 2})
@@ -68,14 +68,14 @@ func ExampleCondition_kernel() {
 	}
 	defer session.Close()
 	spec := halo.Spec{Name: "f", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
-	place, err1 := session.Cut(ctx, halo.Cutting{Size: []int{3, 4}, Parts: domain.Vec{1, 2, 1}, Fields: []halo.Spec{spec}})
+	place, err1 := session.Cut(ctx, halo.Cutting{Size: []int{3, 4}, Parts: []int{1, 2}, Fields: []halo.Spec{spec}})
 	f, err2 := halo.NewField(place, spec)
 	faces := boundary.All(boundary.Condition{Kind: boundary.Neumann})
 	faces[0] = boundary.Condition{Kind: boundary.Custom, Kernel: func(at boundary.Slab) (*streams.Kernel, error) {
 		v := kernels.ValuesOf[float64](at.Array)
 		return kernels.Points(at.Device, kernels.PointSpec[struct{ Ghosts kernels.View }]{
 			Name: "inflow", Boxes: []domain.Box{at.Ghosts}, Arrays: []kernels.Array{at.Array},
-			Argument: struct{ Ghosts kernels.View }{at.Array.View()}, // for Function, the kernel for GPUs, left out here
+			Argument: struct{ Ghosts kernels.View }{at.Array.View()}, // for Function, the kernel for GPUs, omitted here
 			Row: func(x0, x1, y, z int) {
 				for x := x0; x < x1; x++ {
 					v.Data[v.Index(x, y, z)] = 10 * float64(y)

@@ -6,16 +6,17 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
 )
 
-// Ghosts sets the ghosts of one field behind the physical faces of the grid, any number of
-// times. One thread drives a subdomain.
+// Ghosts sets the ghosts of one field outside the physical boundaries of the grid, any number of times. One
+// thread at a time uses a subdomain.
 //
-// Set sets all of them, after an exchange, whose ghosts it copies in edges and corners. Who
-// overlaps the exchange takes its three parts: SetFixed once, Refresh when the boundary region
-// has been swept, before messages leave, and Complete when the ghosts of neighbours have come.
+// Set sets all of them after an exchange, whose ghosts it copies in edges and corners. To overlap it with the
+// exchange, call its three parts: SetFixed once, Refresh after the sweep of the boundary region and before
+// messages are sent, and Complete when the ghosts of neighbors have arrived.
 type Ghosts struct {
 	resources streams.Resources
 	field     *halo.Field
@@ -27,16 +28,17 @@ type Ghosts struct {
 
 // subdomain is the launches of one subdomain.
 type subdomain struct {
-	fixed  []*streams.Kernel // values that never change
-	own    []*streams.Kernel // what follows from owned points and from other faces
-	edges  []*streams.Kernel // what lies beyond ghosts that come from neighbours, in edges and corners
-	remote []*streams.Kernel // those of edges whose neighbours lie in other processes
+	fixed  []*streams.Kernel // constant values
+	own    []*streams.Kernel // ghosts that depend on owned points and other faces
+	edges  []*streams.Kernel // ghosts in edges and corners that depend on ghosts of neighbors
+	remote []*streams.Kernel // the edges whose neighbors are in other processes
 	moves  []*movingFace
+	given  map[domain.Direction][]kernels.Array // by component, of faces that make ghosts of points and values
 
-	unread []*streams.Kernel // edges and corners of a field whose neighbours there do not matter
+	unread []*streams.Kernel // edges and corners of a field that has no neighbors there
 }
 
-// sides returns the faces of the grid at which an axis ends and whose condition is wanted.
+// sides returns the faces of the grid at which an axis ends and whose condition satisfies want.
 func (g *Ghosts) sides(want func(c *Condition) bool) (sides []domain.Direction) {
 	for _, side := range domain.Faces(g.field.Cut.Grid.Dims) {
 		if !g.field.Cut.Grid.Periodic[side.Axis()] && (want == nil || want(g.faces.At(side))) {
@@ -46,7 +48,7 @@ func (g *Ghosts) sides(want func(c *Condition) bool) (sides []domain.Direction) 
 	return sides
 }
 
-// sidesOf returns those of them that a subdomain lies at, and behind which the field has ghosts.
+// sidesOf returns those of them that a subdomain touches and outside of which the field has ghosts.
 func (g *Ghosts) sidesOf(rank int, want func(c *Condition) bool) (sides []domain.Direction) {
 	for _, side := range g.sides(want) {
 		if !inside(g.field.Cut, rank, side) && layersAt(g.reach.Width, side) > 0 {
@@ -56,13 +58,13 @@ func (g *Ghosts) sidesOf(rank int, want func(c *Condition) bool) (sides []domain
 	return sides
 }
 
-// arrays returns how many arrays a subdomain has of the field.
+// arrays returns the number of arrays of the field in a subdomain.
 func (g *Ghosts) arrays() int {
 	count, _ := g.field.Spec.Arrays()
 	return count
 }
 
-// addCopies makes one launch of some copies ready, unless there are none.
+// addCopies prepares one launch for some copies, unless there are none.
 func (g *Ghosts) addCopies(to *[]*streams.Kernel, mover *pack.BoxCopier, copies []pack.Copy) error {
 	if len(copies) == 0 {
 		return nil
@@ -76,8 +78,8 @@ func (g *Ghosts) addCopies(to *[]*streams.Kernel, mover *pack.BoxCopier, copies 
 	return nil
 }
 
-// extent returns an array's points with the ghosts that are kept: those of neighbours, and behind faces those within
-// the reach.
+// extent returns an array's points with the ghosts that are set: those of neighbors, and outside of faces
+// those within the reach.
 func (g *Ghosts) extent(rank int, l domain.Layout) domain.Box {
 	all := l.Owned.Grow(l.Width)
 	for _, side := range domain.Faces(g.field.Cut.Grid.Dims) {
@@ -93,11 +95,10 @@ func (g *Ghosts) extent(rank int, l domain.Layout) domain.Box {
 	return all
 }
 
-// swept returns an array's owned points with all ghosts of neighbours.
+// swept returns an array's owned points with all ghosts of neighbors.
 func (g *Ghosts) swept(rank int, l domain.Layout) domain.Box { return g.field.Cut.Grown(rank, l.Width) }
 
-// slab returns the ghosts at a side with those of all other axes beyond them, edges and
-// corners.
+// slab returns the ghosts at a side, including edges and corners.
 func (g *Ghosts) slab(rank int, l domain.Layout, side domain.Direction) domain.Box {
 	full := g.extent(rank, l)
 	ghosts := domain.GhostBox(l.Owned, side, g.reach.Width)
@@ -106,13 +107,13 @@ func (g *Ghosts) slab(rank int, l domain.Layout, side domain.Direction) domain.B
 	return full
 }
 
-// Layers returns how many layers of a subdomain its boundary region has for the faces alone:
-// how far steps reach behind those where these change from step to step, since they are made from owned
-// layers, and only the sweep of the boundary region may read them.
+// Layers returns how many layers the boundary region of a subdomain needs at the faces: as many as steps read
+// outside of faces whose ghosts change from step to step. These depend on owned layers, and only the sweep of
+// the boundary region may read them.
 func (g *Ghosts) Layers(rank int) (layers domain.Radius) {
 	for _, side := range g.sidesOf(rank, (*Condition).changes) {
 		width := layersAt(g.reach.Width, side)
-		width = max(width, g.faces.At(side).Kind.depth(width))
+		width = max(width, g.faces.At(side).depth(width))
 		if a := side.Axis(); side.Positive() {
 			layers.Plus[a] = width
 		} else {
@@ -122,14 +123,14 @@ func (g *Ghosts) Layers(rank int) (layers domain.Radius) {
 	return layers
 }
 
-// SetFixed queues the ghosts that never change, on a stream of the subdomain's device.
+// SetFixed queues the constant ghosts, on a stream of the subdomain's device.
 func (g *Ghosts) SetFixed(rank int, s *streams.Stream) error {
 	return g.launch(rank, s, func(sub *subdomain) []*streams.Kernel { return sub.fixed })
 }
 
-// Refresh queues what follows from the owned points as the sweep of the boundary region left
-// them, and the values of profiles at time t. step is the number of the step, by which two sets
-// of values take turns.
+// Refresh queues the ghosts that depend on owned points as the sweep of the boundary region left them, and
+// the values of profiles at time t. step is the number of the step; it selects one of two buffers for the
+// values.
 func (g *Ghosts) Refresh(rank int, s *streams.Stream, step int64, t float64) error {
 	if err := g.Move(rank, s, step, t); err != nil {
 		return err
@@ -137,12 +138,12 @@ func (g *Ghosts) Refresh(rank int, s *streams.Stream, step int64, t float64) err
 	return g.Mirror(rank, s)
 }
 
-// Mirror queues what follows from owned points and from other faces alone.
+// Mirror queues only the ghosts that depend on owned points and on other faces.
 func (g *Ghosts) Mirror(rank int, s *streams.Stream) error {
 	return g.launch(rank, s, func(sub *subdomain) []*streams.Kernel { return sub.own })
 }
 
-// Move queues the values of profiles alone.
+// Move queues only the values of profiles.
 func (g *Ghosts) Move(rank int, s *streams.Stream, step int64, t float64) error {
 	sub, err := g.of(rank)
 	if err != nil {
@@ -156,18 +157,18 @@ func (g *Ghosts) Move(rank int, s *streams.Stream, step int64, t float64) error 
 	return nil
 }
 
-// Complete queues what lies beyond the ghosts of neighbours, in edges and corners.
+// Complete queues the ghosts in edges and corners that depend on ghosts of neighbors.
 func (g *Ghosts) Complete(rank int, s *streams.Stream) error {
 	return g.launch(rank, s, func(sub *subdomain) []*streams.Kernel { return sub.edges })
 }
 
-// CompleteRemote queues what of Complete lies beyond the ghosts of neighbours in other processes. The rest
-// the neighbours of this process store, see Stores.
+// CompleteRemote queues the part of Complete that depends on ghosts of neighbors in other processes.
+// Neighbors in this process store the rest, see Stores.
 func (g *Ghosts) CompleteRemote(rank int, s *streams.Stream) error {
 	return g.launch(rank, s, func(sub *subdomain) []*streams.Kernel { return sub.remote })
 }
 
-// SetOn queues all ghosts of one subdomain as they are at time t.
+// SetOn queues all ghosts of one subdomain at time t.
 func (g *Ghosts) SetOn(rank int, s *streams.Stream, step int64, t float64) error {
 	if err := g.SetFixed(rank, s); err != nil {
 		return err
@@ -181,8 +182,8 @@ func (g *Ghosts) SetOn(rank int, s *streams.Stream, step int64, t float64) error
 	return g.launch(rank, s, func(sub *subdomain) []*streams.Kernel { return sub.unread })
 }
 
-// Set queues all ghosts of all subdomains of this process as they are at time 0, after what was
-// queued before on the streams: one for every such subdomain, by rank, of its device.
+// Set queues all ghosts of all subdomains of this process at time 0, after earlier work on the streams: one
+// stream per subdomain, by rank, on its device.
 func (g *Ghosts) Set(at []*streams.Stream) error {
 	if g == nil {
 		return errNoGhosts
@@ -203,7 +204,8 @@ func (g *Ghosts) Set(at []*streams.Stream) error {
 
 var errNoGhosts = errors.New("boundary: the ghosts are nil: see New")
 
-// of returns the launches of a subdomain, which there is, of ghosts and a field that are not closed.
+// of returns the launches of a subdomain, or an error if the ghosts or the field are closed or there is no
+// such subdomain.
 func (g *Ghosts) of(rank int) (*subdomain, error) {
 	if g == nil {
 		return nil, errNoGhosts
@@ -215,10 +217,11 @@ func (g *Ghosts) of(rank int) (*subdomain, error) {
 		return nil, err
 	}
 	if rank < 0 || rank >= len(g.byRank) {
-		return nil, fmt.Errorf("boundary: subdomain %d of %d of field %q", rank, len(g.byRank), g.field.Spec.Name)
+		return nil, fmt.Errorf(
+			"boundary: the subdomain of field %q must be less than %d, got %d", g.field.Spec.Name, len(g.byRank), rank)
 	}
 	if g.byRank[rank] == nil {
-		return nil, fmt.Errorf("boundary: subdomain %d of field %q lies in another process", rank, g.field.Spec.Name)
+		return nil, fmt.Errorf("boundary: subdomain %d of field %q belongs to another process", rank, g.field.Spec.Name)
 	}
 	return g.byRank[rank], nil
 }
@@ -237,7 +240,7 @@ func (g *Ghosts) launch(rank int, s *streams.Stream, kernels func(sub *subdomain
 	return nil
 }
 
-// Close frees what is held. Nothing queued may still use it. Closing twice is no error, nor is closing nil.
+// Close frees the ghosts. No queued work may still use them. Close does nothing for nil or closed ghosts.
 func (g *Ghosts) Close() error {
 	if g == nil {
 		return nil
@@ -246,12 +249,12 @@ func (g *Ghosts) Close() error {
 	return g.resources.Close()
 }
 
-// beyondRemote returns the parts of a box of ghosts behind faces that lie beyond ghosts of neighbours in other
-// processes.
+// beyondRemote returns the parts of a box of ghosts outside of faces that depend on ghosts of neighbors in
+// other processes.
 func (g *Ghosts) beyondRemote(rank int, l domain.Layout, ghosts domain.Box) (parts []domain.Box) {
 	p := g.field.Placement
 	for _, dir := range domain.Directions(p.Grid.Dims) {
-		neighbour, ok := p.Neighbour(rank, dir)
+		neighbour, ok := p.Neighbor(rank, dir)
 		if !ok || p.IsLocal(neighbour) {
 			continue
 		}

@@ -13,20 +13,19 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// New makes the ghosts of a field ready. A Neumann face needs as many owned layers as there are
-// ghosts, and the values of a Dirichlet face must be some that the elements can hold. Close
-// frees what it holds.
+// New prepares the ghosts of a field. A Neumann face needs as many owned layers as there are ghosts, and the
+// elements must be able to represent the values of Dirichlet faces. Close frees the ghosts.
 func New(c *kernels.Compiler, f *halo.Field, faces Faces) (*Ghosts, error) {
 	if err := f.Usable(); err != nil {
 		return nil, err
 	}
-	return NewWithin(c, f, faces, reachOf(f))
+	return NewWithReach(c, f, faces, reachOf(f))
 }
 
-// NewWithin is New for a field whose ghosts of neighbours are swept too, which reaches no farther behind faces than
-// steps do. Ghosts behind faces follow the points beside them, those of neighbours too, and none lie deeper than the
-// reach. Such a field has no Custom faces.
-func NewWithin(c *kernels.Compiler, f *halo.Field, faces Faces, reach Reach) (*Ghosts, error) {
+// NewWithReach is New for a field whose neighbor ghosts are swept too (several steps between two exchanges),
+// with ghosts outside of faces set only up to the reach of a step. They depend on the points next to them,
+// including those of neighbors. Such a field has no Custom faces.
+func NewWithReach(c *kernels.Compiler, f *halo.Field, faces Faces, reach Reach) (*Ghosts, error) {
 	release, err := f.KeepOpen()
 	if err != nil {
 		return nil, err
@@ -34,8 +33,14 @@ func NewWithin(c *kernels.Compiler, f *halo.Field, faces Faces, reach Reach) (*G
 	defer release()
 	g := &Ghosts{field: f, faces: faces, reach: reach}
 	for _, side := range g.sides(nil) {
-		if err := faces.At(side).check(f, side, reach); err != nil {
+		c := faces.At(side)
+		if err := c.check(f, side, reach); err != nil {
 			return nil, err
+		}
+		if c.moves() && reach.Connectivity > halo.Faces && !faces.mirrorAround(side, f.Cut.Grid) {
+			return nil, fmt.Errorf("boundary: face %v of field %q: values that change with time: stencils must lie "+
+				"along the axes where a face keeps values of ghosts, and this one reads ghosts in edges",
+				side, f.Spec.Name)
 		}
 	}
 	for rank := range f.Parts {
@@ -51,9 +56,9 @@ func NewWithin(c *kernels.Compiler, f *halo.Field, faces Faces, reach Reach) (*G
 	return g, nil
 }
 
-// prepare makes the launches of one subdomain ready.
+// prepare prepares the launches of one subdomain.
 func (g *Ghosts) prepare(rank int, c *kernels.Compiler) error {
-	s := &subdomain{}
+	s := &subdomain{given: map[domain.Direction][]kernels.Array{}}
 	g.byRank = append(g.byRank, s)
 	mover, err := pack.NewBoxCopier(c, g.field.Placement.Devices[rank])
 	if err != nil {
@@ -65,13 +70,16 @@ func (g *Ghosts) prepare(rank int, c *kernels.Compiler) error {
 	if err := g.addMoving(s, rank, mover); err != nil {
 		return err
 	}
+	if err := g.addSteady(s, rank); err != nil {
+		return err
+	}
 	return g.addRefresh(s, rank, mover, c)
 }
 
-// addFixed adds the Dirichlet faces with values: one launch an axis, so that of several faces
-// that of the last axis counts in edges.
+// addFixed adds the Dirichlet faces with constant values: one launch per axis, so that in edges the face of
+// the last axis applies.
 func (g *Ghosts) addFixed(s *subdomain, rank int, mover *pack.BoxCopier) error {
-	fixed := func(c *Condition) bool { return c.Kind == Dirichlet && len(c.Values) > 0 && c.Profile == nil }
+	fixed := func(c *Condition) bool { return c.sets() && len(c.Values) > 0 }
 	for axis := range g.field.Cut.Grid.Dims {
 		var copies []pack.Copy
 		for _, side := range g.sidesOf(rank, fixed) {
@@ -100,8 +108,8 @@ func (g *Ghosts) addFixed(s *subdomain, rank int, mover *pack.BoxCopier) error {
 	return nil
 }
 
-// element returns what a Dirichlet face gives one point of an array: the value of the
-// component that is an array of its own, or those of all components that lie together.
+// element returns the Values of a face for one point of an array: the value of its component, or those of all
+// components if they are adjacent.
 func (g *Ghosts) element(c *Condition, component int) ([]byte, error) {
 	s := g.field.Spec
 	var values [][]byte
@@ -121,11 +129,11 @@ func (g *Ghosts) element(c *Condition, component int) ([]byte, error) {
 	return bytes.Repeat(values[0], max(1, s.Components)), nil
 }
 
-// addMoving makes the faces with profiles ready.
+// addMoving prepares the faces with profiles.
 func (g *Ghosts) addMoving(s *subdomain, rank int, mover *pack.BoxCopier) error {
 	for _, side := range g.sidesOf(rank, (*Condition).moves) {
 		for component := range g.arrays() {
-			m, err := g.newMoving(rank, g.field.Array(rank, component), side, mover)
+			m, err := g.newMoving(s, rank, g.field.Array(rank, component), side, mover)
 			if err != nil {
 				return err
 			}
@@ -135,18 +143,41 @@ func (g *Ghosts) addMoving(s *subdomain, rank int, mover *pack.BoxCopier) error 
 	return nil
 }
 
-func (g *Ghosts) newMoving(
-	rank int, a kernels.Array, side domain.Direction, mover *pack.BoxCopier,
-) (*movingFace, error) {
-	ghosts := g.firstLayer(rank, a.Layout, side)
+// newFace returns a face whose values a profile makes.
+func (g *Ghosts) newFace(rank int, a kernels.Array, side domain.Direction) (*movingFace, error) {
 	m := &movingFace{
-		what: fmt.Sprintf("Condition.Profile at face %v of field", side), field: g.field.Spec.Name, ghosts: ghosts,
-		single: g.field.Spec.Element == halo.Float32, grid: g.field.Cut.Grid,
+		what: fmt.Sprintf("Condition.Profile at face %v of field", side), field: g.field.Spec.Name,
+		ghosts: g.firstLayer(rank, a.Layout, side), grid: g.field.Cut.Grid,
+		single: g.field.Spec.Element == halo.Float32,
 	}
-	if err := m.ask(g.faces.At(side)); err != nil {
+	if g.faces.At(side).Affine() {
+		m.ghosts = g.givenBox(rank, a.Layout, side)
+	}
+	return m, m.ask(g.faces.At(side))
+}
+
+func (g *Ghosts) newMoving(
+	s *subdomain, rank int, a kernels.Array, side domain.Direction, mover *pack.BoxCopier,
+) (*movingFace, error) {
+	m, err := g.newFace(rank, a, side)
+	if err != nil {
 		return nil, err
 	}
+	ghosts := m.ghosts
 	device, bytes := g.field.Placement.Devices[rank], ghosts.Points()*int64(a.Layout.ElementSize)
+	if g.faces.At(side).Affine() {
+		given, err := device.Alloc(bytes)
+		if err != nil {
+			return nil, err
+		}
+		g.resources.Add(given)
+		for i := range m.slots {
+			m.slots[i].device = given
+		}
+		if err := s.give(side, given, ghosts, a.Layout.ElementSize); err != nil {
+			return nil, err
+		}
+	}
 	for i := range m.slots {
 		v := &m.slots[i]
 		var err error
@@ -154,14 +185,17 @@ func (g *Ghosts) newMoving(
 			return nil, err
 		}
 		g.resources.Add(v.host)
-		if v.device, err = device.Alloc(bytes); err != nil {
-			return nil, err
-		}
-		g.resources.Add(v.device)
 		if v.used, err = device.NewEvent(); err != nil {
 			return nil, err
 		}
 		g.resources.Add(v.used)
+		if v.device != nil {
+			continue
+		}
+		if v.device, err = device.Alloc(bytes); err != nil {
+			return nil, err
+		}
+		g.resources.Add(v.device)
 		if v.unpack, err = mover.Copies("boundary", pack.Unpack(a, ghosts, v.device.All())); err != nil {
 			return nil, err
 		}
@@ -170,53 +204,136 @@ func (g *Ghosts) newMoving(
 	return m, nil
 }
 
-// firstLayer returns the ghosts next to a face, beside owned points, and beside ghosts of neighbours where these are
-// swept.
-func (g *Ghosts) firstLayer(rank int, l domain.Layout, side domain.Direction) domain.Box {
-	beside := l.Owned
-	if g.edgesAreRead() {
-		beside = g.swept(rank, l)
+// addSteady makes the constant values of affine faces.
+func (g *Ghosts) addSteady(s *subdomain, rank int) error {
+	for _, side := range g.sidesOf(rank, func(c *Condition) bool { return c.Affine() && !c.moves() }) {
+		for component := range g.arrays() {
+			a, c := g.field.Array(rank, component), g.faces.At(side)
+			box := g.givenBox(rank, a.Layout, side)
+			values := make([]byte, 0, box.Points()*int64(a.Layout.ElementSize))
+			if c.Profile == nil {
+				element, err := g.element(c, component)
+				if err != nil {
+					return err
+				}
+				values = bytes.Repeat(element, int(box.Points()))
+			} else {
+				m, err := g.newFace(rank, a, side)
+				if err != nil {
+					return err
+				}
+				values = values[:cap(values)]
+				if err := m.evaluateInto(values, 0); err != nil {
+					return err
+				}
+				if err := m.checkFinite(values, g.readBeside(rank, a.Layout, side)); err != nil {
+					return err
+				}
+			}
+			given, err := streams.Upload(g.field.Placement.Devices[rank], values)
+			if err != nil {
+				return err
+			}
+			g.resources.Add(given)
+			if err := s.give(side, given, box, a.Layout.ElementSize); err != nil {
+				return err
+			}
+		}
 	}
-	return domain.GhostBox(beside, side, domain.UniformRadius(g.field.Cut.Grid.Dims, 1))
+	return nil
 }
 
-// refresher makes the launches that set ghosts from other points of one subdomain.
+// give adds the values for the ghosts of one array behind a face: those of a box, x fastest.
+func (s *subdomain) give(side domain.Direction, m *streams.Memory, box domain.Box, bytes int) error {
+	size := box.Size()
+	l, err := domain.NewStridedLayout(box, domain.Radius{}, bytes, 0, int64(size[0]), int64(size[0])*int64(size[1]))
+	if err != nil {
+		return err
+	}
+	s.given[side] = append(s.given[side], kernels.Array{Data: m.All(), Layout: l})
+	return nil
+}
+
+// affines returns the affine rules of the n-th layer of ghosts of an array at a side, none for copies. For Affine.By,
+// from is the index across the face of the source, and moved the distance of the value along the face.
+func (g *Ghosts) affines(
+	rank, component int, side domain.Direction, n, from int, moved domain.Vec,
+) (all []kernels.Affine) {
+	given := g.byRank[rank].given[side]
+	if given == nil {
+		return nil
+	}
+	one := kernels.Affine{Given: given[component], By: moved}
+	one.Factor, one.Weight = g.faces.At(side).factors(n)
+	one.By[side.Axis()] = one.Given.Layout.Owned.Lo[side.Axis()] - from
+	return []kernels.Affine{one}
+}
+
+// givenBox returns the ghosts next to a face for which there are values: also those in edges, where these are set.
+func (g *Ghosts) givenBox(rank int, l domain.Layout, side domain.Direction) domain.Box {
+	box := g.firstLayer(rank, l, side)
+	if g.edgesAreRead() {
+		full, a := g.extent(rank, l), side.Axis()
+		full.Lo[a], full.Hi[a] = box.Lo[a], box.Hi[a]
+		box = full
+	}
+	return box
+}
+
+// readBeside returns the ghosts next to a face that steps read.
+func (g *Ghosts) readBeside(rank int, l domain.Layout, side domain.Direction) domain.Box {
+	if g.reach.Connectivity > halo.Faces {
+		return g.givenBox(rank, l, side)
+	}
+	return g.firstLayer(rank, l, side)
+}
+
+// firstLayer returns the ghosts next to a face, of owned points and of ghosts of neighbors that are swept.
+func (g *Ghosts) firstLayer(rank int, l domain.Layout, side domain.Direction) domain.Box {
+	owned := l.Owned
+	if g.edgesAreRead() {
+		owned = g.swept(rank, l)
+	}
+	return domain.GhostBox(owned, side, domain.UniformRadius(g.field.Cut.Grid.Dims, 1))
+}
+
+// refresher makes the launches that set ghosts of one subdomain from other points.
 type refresher struct {
 	ghosts    *Ghosts
 	to        *subdomain
 	rank      int
+	component int
 	array     kernels.Array
-	inner     domain.Box // owned points and all ghosts behind faces, but none from neighbours
+	inner     domain.Box // owned points and all ghosts outside of faces, without ghosts of neighbors
 	mover     *pack.BoxCopier
-	reflector *pack.Reflector // nil where no ghosts are reflected or scaled
+	reflector *pack.Reflector // nil if all ghosts are copies
 }
 
-// strip is ghosts in one layer behind a face.
+// strip is ghosts in one layer outside of a face.
 type strip struct {
 	ghosts domain.Box
 	side   domain.Direction
 }
 
-// addRefresh makes the launches ready: Dirichlet faces by axis, which matter in edges with each
-// other by their order, then the others by axis. What needs no ghost of a neighbour is own, the
-// rest edges.
+// addRefresh prepares the launches: Dirichlet faces by axis, since their order matters in edges, then the
+// others by axis. Ghosts that do not depend on neighbors are in own, the rest in edges.
 func (g *Ghosts) addRefresh(s *subdomain, rank int, mover *pack.BoxCopier, c *kernels.Compiler) error {
-	odd := slices.DeleteFunc(g.sidesOf(rank, func(c *Condition) bool { return c.Kind == Dirichlet && c.Odd }),
+	odd := slices.DeleteFunc(g.sidesOf(rank, (*Condition).odd),
 		func(side domain.Direction) bool { return layersAt(g.reach.Width, side) < 2 })
-	scaled := g.sidesOf(rank, func(c *Condition) bool { return c.scales(0) != nil })
-	dirichlet := g.sidesOf(rank, func(c *Condition) bool { return c.Kind == Dirichlet })
+	dirichlet := g.sidesOf(rank, (*Condition).sets)
 	mirrors := g.sidesOf(rank, (*Condition).mirrors)
 	var reflector *pack.Reflector
-	if len(odd)+len(scaled) > 0 {
+	if len(odd)+len(s.given) > 0 {
 		var err error
-		reflector, err = pack.NewReflector(c, g.field.Placement.Devices[rank], kernels.Real(g.field.Spec.Element))
+		reflector, err = pack.NewReflector(c, g.field.Placement.Devices[rank], g.field.Spec.Element)
 		if err != nil {
 			return err
 		}
 	}
 	for component := range g.arrays() {
 		r := refresher{
-			ghosts: g, to: s, rank: rank, array: g.field.Array(rank, component), mover: mover, reflector: reflector,
+			ghosts: g, to: s, rank: rank, component: component, array: g.field.Array(rank, component), mover: mover,
+			reflector: reflector,
 		}
 		r.inner = r.array.Layout.Owned
 		for _, side := range domain.Faces(g.field.Cut.Grid.Dims) {
@@ -241,8 +358,8 @@ func (g *Ghosts) addRefresh(s *subdomain, rank int, mover *pack.BoxCopier, c *ke
 	return nil
 }
 
-// addReflection sets the second layer behind a Dirichlet face by odd reflection, except for what
-// lies behind Dirichlet faces of later axes too: these count there.
+// addReflection sets the second layer outside a Dirichlet face by odd reflection, except in edges with
+// Dirichlet faces of later axes, which take precedence.
 func (r *refresher) addReflection(side domain.Direction, dirichlet []domain.Direction) error {
 	l := r.array.Layout
 	box := r.layer(side, 1)
@@ -258,7 +375,7 @@ func (r *refresher) addReflection(side domain.Direction, dirichlet []domain.Dire
 	return r.add(strip{box, side})
 }
 
-// add makes the launches for some ghosts behind a face: for what needs no neighbour, and for the
+// add makes the launches for a strip: one for the ghosts that do not depend on neighbors, and one for the
 // rest.
 func (r *refresher) add(all strip) error {
 	own := all.ghosts.Intersect(r.inner)
@@ -282,14 +399,14 @@ func (r *refresher) add(all strip) error {
 	return nil
 }
 
-// edgesAreRead reports whether the field's neighbours in edges matter.
+// edgesAreRead reports whether the field has neighbors in edges.
 func (g *Ghosts) edgesAreRead() bool { return g.field.Spec.Connectivity > halo.Faces }
 
-// addMirrors makes the ghosts of faces that are made from owned points: a launch for each layer with its
-// edges, or where no ghosts in edges are read one for the copies of all sides.
+// addMirrors sets the ghosts of faces that depend on owned points: one launch per layer with its edges or, if
+// no ghosts in edges are read, one launch for the copies of all sides.
 func (r *refresher) addMirrors(sides []domain.Direction) error {
 	if r.ghosts.edgesAreRead() && r.ghosts.reach.Connectivity == halo.Faces {
-		return r.addMirrorsBeside(sides)
+		return r.addMirrorsOnly(sides)
 	}
 	var faces []strip
 	for _, side := range sides {
@@ -311,17 +428,17 @@ func (r *refresher) addMirrors(sides []domain.Direction) error {
 	return r.set(&r.to.own, faces...)
 }
 
-// addMirrorsBeside does so for a field that steps read behind one face at a time, beside ghosts of neighbours
-// that are swept: one launch for copies beside owned points, and one for the other copies.
-func (r *refresher) addMirrorsBeside(sides []domain.Direction) error {
+// addMirrorsOnly does so for a field that steps read outside of one face at a time, and whose neighbor ghosts
+// are swept: one launch for copies next to owned points, and one for the other copies.
+func (r *refresher) addMirrorsOnly(sides []domain.Direction) error {
 	var own, rest, remote []strip
 	for _, side := range sides {
 		for n := range layersAt(r.ghosts.reach.Width, side) {
-			beside := r.layer(side, n).
+			layer := r.layer(side, n).
 				Intersect(domain.GhostBox(r.ghosts.swept(r.rank, r.array.Layout), side, r.array.Layout.Width))
-			face := beside.Intersect(domain.GhostBox(r.array.Layout.Owned, side, r.array.Layout.Width))
+			face := layer.Intersect(domain.GhostBox(r.array.Layout.Owned, side, r.array.Layout.Width))
 			own = append(own, strip{face, side})
-			for _, box := range around(beside, face) {
+			for _, box := range around(layer, face) {
 				rest = append(rest, strip{box, side})
 				for _, part := range r.ghosts.beyondRemote(r.rank, r.array.Layout, box) {
 					remote = append(remote, strip{part, side})
@@ -332,23 +449,33 @@ func (r *refresher) addMirrorsBeside(sides []domain.Direction) error {
 	return errors.Join(r.set(&r.to.own, own...), r.set(&r.to.remote, remote...), r.set(&r.to.edges, rest...))
 }
 
-// set makes the launches that set ghosts from other points: one for each strip that is reflected or scaled, and one for
+// set makes the launches that set ghosts from other points: one for each strip whose ghosts are not copies, and one for
 // all copies.
 func (r *refresher) set(to *[]*streams.Kernel, all ...strip) error {
 	var copies []pack.Copy
 	for _, s := range all {
 		a, l, face := s.side.Axis(), r.array.Layout, r.ghosts.faces.At(s.side)
 		n := max(l.Owned.Lo[a]-1-s.ghosts.Lo[a], s.ghosts.Lo[a]-l.Owned.Hi[a])
-		layer, _ := face.Kind.Source(n)
+		layer, _ := face.Source(n)
 		var in domain.Vec
 		in[a] = -s.side[a] * (n + 1 + layer)
 		var k *streams.Kernel
 		var err error
-		switch scales := face.scales(n); {
-		case face.Kind == Dirichlet:
+		switch affines := r.ghosts.affines(r.rank, r.component, s.side, n, s.ghosts.Lo[a], domain.Vec{}); {
+		case face.sets():
 			k, err = r.reflector.Reflect(r.array, s.ghosts, s.side)
-		case len(scales) > 0:
-			k, err = r.reflector.Scale(r.array, s.ghosts, in, scales[0])
+		case len(affines) > 0:
+			given := affines[0].Given.Layout.Owned
+			for other := range given.Lo { // ghosts beyond are in edges, which are not read
+				if other != a {
+					s.ghosts.Lo[other] = max(s.ghosts.Lo[other], given.Lo[other])
+					s.ghosts.Hi[other] = min(s.ghosts.Hi[other], given.Hi[other])
+				}
+			}
+			if s.ghosts.Empty() {
+				continue
+			}
+			k, err = r.reflector.Affine(r.array, s.ghosts, in, affines[0])
 		default:
 			copies = append(copies, pack.Copy{
 				Dst: pack.In(r.array, s.ghosts), Src: pack.In(r.array, s.ghosts.Shift(in)), Size: s.ghosts.Size(),
@@ -365,7 +492,7 @@ func (r *refresher) set(to *[]*streams.Kernel, all ...strip) error {
 	return r.ghosts.addCopies(to, r.mover, copies)
 }
 
-// addCustom adds the caller's kernel of a face, which is not asked for in a dry run.
+// addCustom adds the caller's kernel of a face, which is not requested in a dry run.
 func (r *refresher) addCustom(side domain.Direction, component int) error {
 	at := Slab{
 		Rank: r.rank, Device: r.ghosts.field.Placement.Devices[r.rank], Side: side, Component: component,
@@ -385,14 +512,13 @@ func (r *refresher) addCustom(side domain.Direction, component int) error {
 	return nil
 }
 
-// kernel asks the condition for the kernel of a face.
+// kernel requests the kernel of a face from the condition.
 func (r *refresher) kernel(at Slab) (k *streams.Kernel, err error) {
 	defer streams.Caught(&err, "Condition.Kernel of field", r.ghosts.field.Spec.Name)
 	return r.ghosts.faces.At(at.Side).Kernel(at)
 }
 
-// layer returns the n-th layer of ghosts at a side, from 0, with what lies beside it in edges
-// and corners.
+// layer returns the n-th layer of ghosts at a side, from 0, including edges and corners.
 func (r *refresher) layer(side domain.Direction, n int) domain.Box {
 	l := r.array.Layout
 	b, a := r.ghosts.extent(r.rank, l), side.Axis()
@@ -404,7 +530,7 @@ func (r *refresher) layer(side domain.Direction, n int) domain.Box {
 	return b
 }
 
-// around returns boxes that hold what of a box is not in another, which lies in it.
+// around returns boxes that cover b without the box inside it.
 func around(b, without domain.Box) (all []domain.Box) {
 	for a := range b.Lo {
 		low, high := b, b

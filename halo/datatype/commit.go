@@ -22,7 +22,7 @@ func Commit(t *Type, count int) (*Layout, error) {
 		return nil, fmt.Errorf("datatype: commit: %w", errNoType)
 	}
 	if count < 0 {
-		return nil, fmt.Errorf("datatype: commit: count %d is negative", count)
+		return nil, fmt.Errorf("datatype: commit: count must not be negative, got %d", count)
 	}
 	var c checked
 	data := t.data.repeat(&c, int64(count), t.Extent())
@@ -38,13 +38,13 @@ func Commit(t *Type, count int) (*Layout, error) {
 	}
 	l := &Layout{totals: totals{size: size, trueLB: data.lo, trueUB: data.hi}}
 	l.settle(p)
-	l.summarise()
+	l.summarize()
 	l.key = sync.OnceValue(l.hash)
 	return l, nil
 }
 
-// settle chooses the form of the layout: pieces if there are few and they save something, else a list if it is not too
-// long.
+// settle chooses the form of the layout: pieces if there are few and they save something, otherwise a list if
+// it is not too long.
 func (l *Layout) settle(p pattern) {
 	if p.list == nil && !p.worth() && p.blocks() <= MaxBlocks {
 		p = pattern{list: p.flat(true)}
@@ -141,7 +141,7 @@ func (e *Envelope) places() []Block {
 	return blocks
 }
 
-// dense reports whether elements of which each is a block fill the places without gaps.
+// dense reports whether elements, each of which is a block, fill the places without gaps.
 func (e *Envelope) dense(places []Block, element Block) bool {
 	if e.Types[0].Extent() == element.Length {
 		return true
@@ -228,7 +228,7 @@ func (b *builder) concat(parts []pattern) pattern {
 // manyPieces is the number of pieces from which a list of their blocks is preferred while patterns are put together.
 const manyPieces = 16 * MaxPieces
 
-// pieces returns a pattern as pieces. A list of too many blocks is refused.
+// pieces returns a pattern as pieces. It rejects lists with too many blocks.
 func (b *builder) pieces(p pattern) []Piece {
 	if len(p.list) > maxPieceList {
 		b.refuse(p.blocks())
@@ -237,10 +237,10 @@ func (b *builder) pieces(p pattern) []Piece {
 	return p.asPieces()
 }
 
-// refuse notes that a pattern is too long and returns an empty one in its stead.
+// refuse records that a pattern is too long and returns an empty one instead.
 func (b *builder) refuse(blocks int64) pattern {
 	if b.err == nil {
-		b.err = fmt.Errorf("%d blocks without regularity: at most %d are listed", blocks, MaxBlocks)
+		b.err = fmt.Errorf("must have at most %d irregular blocks, got %d", MaxBlocks, blocks)
 	}
 	return pattern{}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-// checkCommit holds the layout of count elements of a type against its type map, by packing and unpacking numbered
-// bytes.
+// checkCommit compares the layout of count elements of a type with its type map, by packing and unpacking
+// numbered bytes.
 func checkCommit(t rapid.TB, typ *Type, count int) {
 	t.Helper()
 	l := committed(t, typ, count)
@@ -32,7 +32,7 @@ func checkCommit(t rapid.TB, typ *Type, count int) {
 	checkUnpack(t, l, typ, count, buffer, got, origin)
 }
 
-// checkSlices packs the slices of a layout, one after the other: together they are the whole.
+// checkSlices packs the slices of a layout one after another: together they are the whole message.
 func checkSlices(t rapid.TB, l *Layout, buffer, want []byte, origin int64) {
 	t.Helper()
 	step := 1 + int64(uint64(l.TrueUB())*7919%uint64(max(1, l.Size())))
@@ -50,7 +50,7 @@ func checkSlices(t rapid.TB, l *Layout, buffer, want []byte, origin int64) {
 	}
 }
 
-// checkUnpack unpacks into poisoned bytes: those of the layout must come back, all others stay.
+// checkUnpack unpacks into poisoned bytes: the bytes of the layout must be restored, and no others changed.
 func checkUnpack(t rapid.TB, l *Layout, typ *Type, count int, buffer, packed []byte, origin int64) {
 	t.Helper()
 	want := make([]byte, len(buffer))
@@ -64,11 +64,11 @@ func checkUnpack(t rapid.TB, l *Layout, typ *Type, count int, buffer, packed []b
 	}
 	test.Check(t, errors.Join(l.Unpack(got, origin, packed), Unpack(byWalk, origin, packed, typ, count)))
 	if !bytes.Equal(got, want) || !bytes.Equal(byWalk, want) {
-		t.Fatalf("%d of %v, as %v, do not come back alone", count, typ, l)
+		t.Fatalf("%d of %v, as %v, are not restored, or other bytes changed", count, typ, l)
 	}
 }
 
-// checkBounds holds sizes and bounds against the type map.
+// checkBounds compares sizes and bounds with the type map.
 func checkBounds(t rapid.TB, l *Layout, typ *Type, count int) {
 	t.Helper()
 	var size, lo, hi int64
@@ -87,7 +87,7 @@ func checkBounds(t rapid.TB, l *Layout, typ *Type, count int) {
 	}
 }
 
-// checkBlocks holds the blocks against the promises of Layout.
+// checkBlocks compares the blocks with the contract of Layout.
 func checkBlocks(t rapid.TB, l *Layout, typ *Type, count int) {
 	t.Helper()
 	var n, offset, shortest, longest int64
@@ -113,7 +113,7 @@ func checkBlocks(t rapid.TB, l *Layout, typ *Type, count int) {
 	checkForm(t, l, blocks)
 }
 
-// checkForm looks at the pieces, at the overlaps and at whether the blocks alone lead to the same layout.
+// checkForm checks the pieces, the overlaps and that the blocks alone lead to the same layout.
 func checkForm(t rapid.TB, l *Layout, blocks []Block) {
 	t.Helper()
 	if got, want := l.Overlaps(), ListOverlaps(blocks); got != want {
@@ -141,7 +141,7 @@ func checkForm(t rapid.TB, l *Layout, blocks []Block) {
 	}
 }
 
-// Layouts of random types are what their type maps say: a seed names each.
+// Layouts of random types agree with their type maps. Each type has a seed.
 func TestCommitOfRandomTypes(t *testing.T) {
 	for seed := range uint64(4000) {
 		typ, count := randomType(t, seed)
@@ -155,7 +155,7 @@ func randomType(t rapid.TB, seed uint64) (*Type, int) {
 	return s.Type(t, 1+s(0, 4)), s.Count(5)
 }
 
-// A fuzzer's bytes are a source: each is one integer, and where they end all are the lowest.
+// A fuzzer's bytes are a source: each is one integer; after their end all integers are the lowest.
 func FuzzCommit(f *testing.F) {
 	f.Add([]byte{1, 1, 3, 2, 5})
 	f.Add([]byte("triangles and stairs, structs of subarrays"))

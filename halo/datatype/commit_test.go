@@ -25,7 +25,7 @@ func committed(t rapid.TB, typ *Type, count int) *Layout {
 func TestCanonicalForms(t *testing.T) {
 	padded := must(Struct([]int{1, 2, 1}, []int64{0, 8, 16}, []*Type{Float64, Int32, Int8}))
 	holed := must(Struct([]int{1, 1}, []int64{0, 8}, []*Type{Int32, Float64}))
-	shared := Byte // as cheap as the number of types in it
+	shared := Byte // its cost is the number of types in it
 	for range 24 {
 		shared = must(Struct([]int{1, 1}, []int64{0, shared.Extent()}, []*Type{shared, shared}))
 	}
@@ -57,7 +57,7 @@ func TestCanonicalForms(t *testing.T) {
 			"2 B at 0, 2 times +16, 2 times +64, 2 times +256, 2 times +1024; 2 B at 4, 2 times +16, 2 times +64, 2 times +256, 2 times +1024"},
 		{"six dimensions, of which one is short", must(Subarray([]int{5, 5, 5, 5, 5, 5}, []int{3, 3, 3, 2, 3, 3}, []int{0, 0, 0, 0, 0, 0}, COrder, Int8)), 1,
 			"3 B at 0, 3 times +5, 3 times +125, 3 times +625, 3 times +3125; 3 B at 25, 3 times +5, 3 times +125, 3 times +625, 3 times +3125"},
-		{"blocks that touch beside a vector", must(Struct([]int{1, 1, 1}, []int64{0, 4, 16}, []*Type{Int32, Int64, must(Vector(10, 1, 2, Int32))})), 1,
+		{"adjacent blocks and a vector", must(Struct([]int{1, 1, 1}, []int64{0, 4, 16}, []*Type{Int32, Int64, must(Vector(10, 1, 2, Int32))})), 1,
 			"12 B at 0; 4 B at 16, 10 times +8"},
 		{"an irregular list", must(IndexedBlock(1, []int{0, 2, 3, 9, 20}, Int32)), 1, "20 B in 4 blocks of 4 to 8"},
 		{"a list of two runs", must(IndexedBlock(1, []int{0, 2, 4, 6, 8, 100, 103, 106, 109, 112}, Int32)), 1,
@@ -127,7 +127,7 @@ func TestEqualLayoutsAreEqual(t *testing.T) {
 	}
 }
 
-// The list of all elements of a regular type must lead to the layout of that type.
+// The list of all elements of a regular type leads to the layout of that type.
 func TestListsOfRegularTypesAreRegular(t *testing.T) {
 	for seed := range uint64(2000) {
 		s := typetest.Seeded(seed)
@@ -146,7 +146,7 @@ func TestListsOfRegularTypesAreRegular(t *testing.T) {
 	}
 }
 
-func TestLayoutsThatDifferHaveOtherKeys(t *testing.T) {
+func TestDifferentLayoutsHaveDifferentKeys(t *testing.T) {
 	types := []*Type{
 		Byte, Int16, must(Vector(2, 1, 2, Byte)), must(Vector(2, 1, 3, Byte)), must(Vector(3, 1, 2, Byte)), must(Vector(2, 1, -2, Byte)),
 		must(Indexed([]int{1, 2, 1}, []int{0, 2, 6}, Byte)), must(Indexed([]int{1, 1, 1}, []int{0, 2, 6}, Byte)), must(Indexed([]int{2, 1, 1}, []int{0, 3, 6}, Byte)), must(Contiguous(0, Byte)),
@@ -161,7 +161,7 @@ func TestLayoutsThatDifferHaveOtherKeys(t *testing.T) {
 	}
 }
 
-func TestCommitRefuses(t *testing.T) {
+func TestCommitErrors(t *testing.T) {
 	places := make([]int, 1<<21)
 	for i := range places {
 		places[i] = i * i
@@ -173,10 +173,10 @@ func TestCommitRefuses(t *testing.T) {
 		count int
 		want  string
 	}{
-		{"a negative count", Byte, -1, "count -1 is negative"},
+		{"a negative count", Byte, -1, "count must not be negative, got -1"},
 		{"a size past 64 bits", must(Contiguous(1<<40, Byte)), 1 << 30, "does not fit in 64 bits"},
 		{"an extent past 64 bits", must(Resized(Byte, 0, math.MaxInt64)), 3, "does not fit in 64 bits"},
-		{"too many irregular blocks", squares, 1 << 10, "blocks without regularity"},
+		{"too many irregular blocks", squares, 1 << 10, "irregular blocks, got"},
 	}
 	for _, c := range cases {
 		if l, err := Commit(c.typ, c.count); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -194,7 +194,7 @@ func shuffledPlaces(n int) []int {
 	return places
 }
 
-// No blocks of a regular type are listed, of which there are too many, and lists are walked through in linear time.
+// The blocks of a regular type, which are too many, are never listed, and lists are processed in linear time.
 func TestBigTypesCommit(t *testing.T) {
 	const million = 1_000_000
 	regular := make([]int, million)
@@ -223,16 +223,16 @@ func TestBigTypesCommit(t *testing.T) {
 		{"a thousand triangles", must(IndexedBlock(2, triangle, Float64)), 1000},
 	}
 	for _, c := range cases {
-		within(5*time.Minute, c.name, func() {
+		withLimit(5*time.Minute, c.name, func() {
 			l := committed(t, c.typ, c.count)
 			t.Logf("%s: overlaps %t: %v", c.name, l.Overlaps(), l)
 		})
 	}
 }
 
-// Lists stay lists: one in which the last block of a copy touches the first of the next, and one over a grid of many
-// dimensions.
-func TestListsThatStayLists(t *testing.T) {
+// Lists that cannot be pieces: one in which the last block of a copy is adjacent to the first of the next,
+// and one over a grid of many dimensions.
+func TestLists(t *testing.T) {
 	squares, grid := make([]int, 200), []int{0}
 	for i := range squares {
 		squares[i] = i * (i + 3)

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Contiguous returns count elements of a type one after another.
+// Contiguous returns count consecutive elements of a type.
 func Contiguous(count int, t *Type) (*Type, error) {
 	return construct(Envelope{Combiner: ContiguousCombiner, Count: count, Types: []*Type{t}})
 }
 
-// Vector returns count blocks of blockLength elements each, whose starts lie stride elements, that is stride extents,
-// apart. The stride may be negative or less than the block length.
+// Vector returns count blocks of blockLength elements each. The distance between the starts of blocks is
+// stride elements, that is stride extents. The stride may be negative or less than the block length.
 func Vector(count, blockLength, stride int, t *Type) (*Type, error) {
 	return construct(Envelope{Combiner: VectorCombiner, Count: count, BlockLength: blockLength, Stride: int64(stride),
 		Types: []*Type{t}})
@@ -24,8 +24,8 @@ func HVector(count, blockLength int, stride int64, t *Type) (*Type, error) {
 		Types: []*Type{t}})
 }
 
-// Indexed returns one block a displacement, of blockLengths[i] elements, displacements[i] extents from the origin. Both
-// lists have the same length.
+// Indexed returns one block per displacement: blockLengths[i] elements, displacements[i] extents from the
+// origin. Both lists must have the same length.
 func Indexed(blockLengths, displacements []int, t *Type) (*Type, error) {
 	return construct(Envelope{Combiner: IndexedCombiner, BlockLengths: slices.Clone(blockLengths),
 		Displacements: widen(displacements), Types: []*Type{t}})
@@ -49,16 +49,16 @@ func HIndexedBlock(blockLength int, displacements []int64, t *Type) (*Type, erro
 		Displacements: slices.Clone(displacements), Types: []*Type{t}})
 }
 
-// Subarray returns the box of subsizes elements from starts of an array of sizes elements, in any number of dimensions
-// from 1. Its bounds are set to those of the whole array. In MPI every size and subsize is at least 1, and so it is
-// here.
+// Subarray returns the box of subsizes elements, beginning at starts, of an array of sizes elements, in any
+// number of dimensions from 1. Its bounds are those of the whole array. Every size and subsize must be at
+// least 1, as in MPI.
 func Subarray(sizes, subsizes, starts []int, order Order, t *Type) (*Type, error) {
 	return construct(Envelope{Combiner: SubarrayCombiner, Sizes: slices.Clone(sizes), Subsizes: slices.Clone(subsizes),
 		Starts: slices.Clone(starts), Order: order, Types: []*Type{t}})
 }
 
-// Struct returns one block a type: blockLengths[i] elements of types[i], displacements[i] bytes from the origin. The
-// three lists have the same length. For the extent see [Type].
+// Struct returns one block per type: blockLengths[i] elements of types[i], displacements[i] bytes from the
+// origin. The three lists must have the same length. For the extent see [Type].
 func Struct(blockLengths []int, displacements []int64, types []*Type) (*Type, error) {
 	return construct(Envelope{Combiner: StructCombiner, BlockLengths: slices.Clone(blockLengths),
 		Displacements: slices.Clone(displacements), Types: slices.Clone(types)})
@@ -69,7 +69,7 @@ func Resized(t *Type, lb, extent int64) (*Type, error) {
 	return construct(Envelope{Combiner: ResizedCombiner, LB: lb, Extent: extent, Types: []*Type{t}})
 }
 
-// construct checks the arguments and computes what is known of the type without walking through its elements.
+// construct checks the arguments and computes the properties that need no walk through the elements.
 func construct(e Envelope) (*Type, error) {
 	if err := e.check(); err != nil {
 		return nil, fmt.Errorf("datatype: %v: %w", e.Combiner, err)
@@ -92,18 +92,18 @@ func widen(numbers []int) []int64 {
 	return wide
 }
 
-var errNoType = errors.New("no type given (nil)")
+var errNoType = errors.New("the type is nil")
 
-// check returns an error if the arguments are not ones that MPI allows.
+// check returns an error if MPI does not allow the arguments.
 func (e *Envelope) check() error {
 	if slices.Contains(e.Types, nil) {
 		return errNoType
 	}
 	if e.Count < 0 || e.BlockLength < 0 {
-		return fmt.Errorf("count %d and block length %d: neither may be negative", e.Count, e.BlockLength)
+		return fmt.Errorf("count and block length must not be negative, got %d and %d", e.Count, e.BlockLength)
 	}
 	if i := slices.IndexFunc(e.BlockLengths, func(n int) bool { return n < 0 }); i >= 0 {
-		return fmt.Errorf("block length %d of block %d is negative", e.BlockLengths[i], i)
+		return fmt.Errorf("block length of block %d must not be negative, got %d", i, e.BlockLengths[i])
 	}
 	switch e.Combiner {
 	case IndexedCombiner, HIndexedCombiner, StructCombiner:
@@ -116,32 +116,35 @@ func (e *Envelope) check() error {
 
 func (e *Envelope) checkLists() error {
 	if len(e.BlockLengths) != len(e.Displacements) {
-		return fmt.Errorf("%d block lengths for %d displacements", len(e.BlockLengths), len(e.Displacements))
+		return fmt.Errorf("must have equally many block lengths and displacements, got %d and %d",
+			len(e.BlockLengths), len(e.Displacements))
 	}
 	if e.Combiner == StructCombiner && len(e.Types) != len(e.Displacements) {
-		return fmt.Errorf("%d types for %d displacements", len(e.Types), len(e.Displacements))
+		return fmt.Errorf("must have one type per displacement, got %d for %d", len(e.Types), len(e.Displacements))
 	}
 	return nil
 }
 
 func (e *Envelope) checkSubarray() error {
 	if len(e.Sizes) == 0 || len(e.Subsizes) != len(e.Sizes) || len(e.Starts) != len(e.Sizes) {
-		return fmt.Errorf("%d sizes, %d subsizes and %d starts", len(e.Sizes), len(e.Subsizes), len(e.Starts))
+		return fmt.Errorf("must have equally many sizes, subsizes and starts, at least 1, got %d, %d and %d",
+			len(e.Sizes), len(e.Subsizes), len(e.Starts))
 	}
 	if e.Order > FortranOrder {
-		return fmt.Errorf("order %d is neither COrder nor FortranOrder", uint8(e.Order))
+		return fmt.Errorf("order must be COrder or FortranOrder, got %d", uint8(e.Order))
 	}
 	for i, size := range e.Sizes {
 		sub, start := e.Subsizes[i], e.Starts[i]
 		if sub < 1 || sub > size || start < 0 || start > size-sub {
-			return fmt.Errorf("dimension %d: %d from %d do not lie within %d", i, sub, start, size)
+			return fmt.Errorf("dimension %d: subsize %d from start %d must be at least 1 and inside size %d",
+				i, sub, start, size)
 		}
 	}
 	return nil
 }
 
-// measure fills in size, bounds, alignment and signature from the envelope. Lists are walked through once, everything
-// else is computed in closed form.
+// measure computes size, bounds, alignment and signature from the envelope, in one pass over lists and
+// otherwise in closed form.
 func (t *Type) measure(c *checked) {
 	t.alignment = 1
 	switch e := &t.env; e.Combiner {
@@ -182,7 +185,7 @@ func (t *Type) measureSubarray(c *checked) {
 	t.extent = bounds{hi: whole, any: true, set: true}
 }
 
-// FastestFirst returns the dimensions of a subarray, the one that runs fastest first.
+// FastestFirst returns the dimensions of a subarray, fastest first.
 func (e *Envelope) FastestFirst() []int {
 	dims := make([]int, len(e.Sizes))
 	for d := range dims {
@@ -204,7 +207,8 @@ func (e *Envelope) stride(c *checked) int64 {
 	return c.mul(e.Stride, e.Types[0].Extent())
 }
 
-// Block returns block i of a list of blocks or of a struct: its displacement in bytes, and so many elements of a child.
+// Block returns block i of a list of blocks or of a struct: its displacement in bytes, and its number of
+// elements of a child.
 func (e *Envelope) Block(i int) (displacement int64, length int, child *Type) {
 	return e.block(new(checked), i)
 }
@@ -223,7 +227,7 @@ func (e *Envelope) block(c *checked, i int) (displacement int64, length int, chi
 	return displacement, length, child
 }
 
-// blockOf measures length elements of a type one after another.
+// blockOf measures length consecutive elements of a type.
 func blockOf(c *checked, length int, t *Type) measured {
 	return t.measured.repeat(c, int64(length), t.Extent())
 }

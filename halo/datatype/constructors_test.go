@@ -10,7 +10,7 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-// must returns a type that can be made.
+// must returns a type, or panics on an error.
 func must(t *Type, err error) *Type {
 	if err != nil {
 		panic(err)
@@ -18,7 +18,8 @@ func must(t *Type, err error) *Type {
 	return t
 }
 
-// known is what the table of a type says: size, LB, UB, TrueLB, TrueUB, and where its predefined types lie.
+// known is the entry of a type in the table: size, LB, UB, TrueLB, TrueUB, and displacements of its
+// predefined types.
 type known struct {
 	size, lb, ub, trueLB, trueUB int64
 	places                       []int64
@@ -53,7 +54,7 @@ func TestConstructors(t *testing.T) {
 		{"subarray of one dimension", must(Subarray([]int{5}, []int{2}, []int{3}, COrder, Int8)), known{2, 0, 5, 3, 5, []int64{3, 4}}},
 		{"struct with epsilon", pair, known{9, 0, 16, 0, 9, []int64{0, 8}}},
 		{"struct below its origin", must(Struct([]int{1, 1}, []int64{0, -1}, []*Type{Int32, Int8})), known{5, -1, 7, -1, 4, []int64{0, -1}}},
-		{"struct of which a later block lies lowest", must(Struct([]int{1, 1}, []int64{0, -12}, []*Type{Float64, Int32})),
+		{"struct whose later block is lowest", must(Struct([]int{1, 1}, []int64{0, -12}, []*Type{Float64, Int32})),
 			known{12, -12, 12, -12, 8, []int64{0, -12}}},
 		{"hvector with a stride of -1 byte", must(HVector(3, 1, -1, Int32)), known{12, -2, 6, -2, 4, []int64{0, -1, -2}}},
 		{"struct where set bounds win", must(Struct([]int{1, 1}, []int64{0, 100}, []*Type{wide, Int32})), known{8, -4, 12, 0, 104, []int64{0, 100}}},
@@ -86,7 +87,7 @@ func (k known) check(t *testing.T, made *Type) {
 	}
 }
 
-func TestConstructorsRefuse(t *testing.T) {
+func TestConstructorErrors(t *testing.T) {
 	huge := must(Contiguous(1<<60, Byte))
 	made := func(t *Type, err error) error { return err }
 	cases := []struct {
@@ -94,17 +95,17 @@ func TestConstructorsRefuse(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"a negative count", made(Contiguous(-1, Byte)), "contiguous: count -1 and block length 0: neither may be negative"},
-		{"a negative block length", made(Vector(1, -2, 1, Byte)), "vector: count 1 and block length -2"},
-		{"a negative length in a list", made(Indexed([]int{1, -3}, []int{0, 1}, Byte)), "indexed: block length -3 of block 1 is negative"},
-		{"lists of unequal length", made(HIndexed([]int{1}, []int64{0, 1}, Byte)), "hindexed: 1 block lengths for 2 displacements"},
-		{"too few types", made(Struct([]int{1, 1}, []int64{0, 1}, []*Type{Byte})), "struct: 1 types for 2 displacements"},
-		{"no type", made(Struct([]int{1}, []int64{0}, []*Type{nil})), "struct: no type given"},
-		{"a subarray without dimensions", made(Subarray(nil, nil, nil, COrder, Byte)), "subarray: 0 sizes"},
-		{"a subarray of unequal lists", made(Subarray([]int{2}, []int{1}, nil, COrder, Byte)), "subarray: 1 sizes, 1 subsizes and 0 starts"},
-		{"an empty subarray", made(Subarray([]int{2}, []int{0}, []int{0}, COrder, Byte)), "dimension 0: 0 from 0 do not lie within 2"},
-		{"a subarray that reaches out", made(Subarray([]int{4, 4}, []int{1, 3}, []int{0, 2}, COrder, Byte)), "dimension 1: 3 from 2 do not lie within 4"},
-		{"an unknown order", made(Subarray([]int{2}, []int{1}, []int{0}, 2, Byte)), "order 2 is neither"},
+		{"a negative count", made(Contiguous(-1, Byte)), "contiguous: count and block length must not be negative, got -1 and 0"},
+		{"a negative block length", made(Vector(1, -2, 1, Byte)), "vector: count and block length must not be negative, got 1 and -2"},
+		{"a negative length in a list", made(Indexed([]int{1, -3}, []int{0, 1}, Byte)), "indexed: block length of block 1 must not be negative, got -3"},
+		{"lists of unequal length", made(HIndexed([]int{1}, []int64{0, 1}, Byte)), "hindexed: must have equally many block lengths and displacements, got 1 and 2"},
+		{"too few types", made(Struct([]int{1, 1}, []int64{0, 1}, []*Type{Byte})), "struct: must have one type per displacement, got 1 for 2"},
+		{"no type", made(Struct([]int{1}, []int64{0}, []*Type{nil})), "struct: the type is nil"},
+		{"a subarray without dimensions", made(Subarray(nil, nil, nil, COrder, Byte)), "subarray: must have equally many sizes, subsizes and starts, at least 1, got 0"},
+		{"a subarray of unequal lists", made(Subarray([]int{2}, []int{1}, nil, COrder, Byte)), "at least 1, got 1, 1 and 0"},
+		{"an empty subarray", made(Subarray([]int{2}, []int{0}, []int{0}, COrder, Byte)), "dimension 0: subsize 0 from start 0 must be at least 1 and inside size 2"},
+		{"a subarray that reaches out", made(Subarray([]int{4, 4}, []int{1, 3}, []int{0, 2}, COrder, Byte)), "dimension 1: subsize 3 from start 2 must be at least 1 and inside size 4"},
+		{"an unknown order", made(Subarray([]int{2}, []int{1}, []int{0}, 2, Byte)), "FortranOrder, got 2"},
 		{"a size past 64 bits", made(Contiguous(8, huge)), "contiguous: a displacement, size or bound does not fit in 64 bits"},
 		{"a stride past 64 bits", made(Vector(2, 1, math.MaxInt/4, Int64)), "vector: a displacement"},
 		{"a displacement past 64 bits", made(IndexedBlock(1, []int{math.MinInt / 2}, Int64)), "indexed_block: a displacement"},
@@ -119,7 +120,7 @@ func TestConstructorsRefuse(t *testing.T) {
 	}
 }
 
-// A type does not change when the lists that it was made of, or that its envelope returned, do.
+// A type does not change when lists passed to its constructor, or returned by Envelope, change.
 func TestTypesAreImmutable(t *testing.T) {
 	lengths, displacements, types := []int{1, 1}, []int64{0, 4}, []*Type{Int32, Int32}
 	made := must(Struct(lengths, displacements, types))
@@ -142,7 +143,7 @@ func TestEnvelopesRebuildTypes(t *testing.T) {
 	}
 }
 
-// rebuild makes a type anew from its envelope.
+// rebuild makes a type from its envelope.
 func rebuild(t *testing.T, typ *Type) *Type {
 	e := typ.Envelope()
 	for i := range e.Types {
@@ -159,7 +160,7 @@ func TestStrings(t *testing.T) {
 	long := make([]int, 9)
 	cases := map[string]*Type{
 		"vector(3, 2, 5, float64)":                             must(Vector(3, 2, 5, Float64)),
-		"indexed_block(1, [0 0 0 0 0 0 ... 9 in all], int8)":   must(IndexedBlock(1, long, Int8)),
+		"indexed_block(1, [0 0 0 0 0 0 ... 9 in total], int8)": must(IndexedBlock(1, long, Int8)),
 		"subarray([4 4], [2 2], [1 1], Fortran, complex64)":    must(Subarray([]int{4, 4}, []int{2, 2}, []int{1, 1}, FortranOrder, Complex64)),
 		"resized(-1, 9, struct([1 1], [0 8], [float64 byte]))": must(Resized(must(Struct([]int{1, 1}, []int64{0, 8}, []*Type{Float64, Byte})), -1, 9)),
 	}

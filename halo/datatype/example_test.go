@@ -7,7 +7,7 @@ import (
 	"github.com/halox/halox/halo/datatype"
 )
 
-// made returns a type that can be made, as those of the examples can.
+// made returns a type, or panics on an error.
 func made(t *datatype.Type, err error) *datatype.Type {
 	if err != nil {
 		log.Fatal(err)
@@ -15,7 +15,7 @@ func made(t *datatype.Type, err error) *datatype.Type {
 	return t
 }
 
-// One column of a matrix of 5 by 4 doubles, stored by rows.
+// One column of a matrix of 5 by 4 float64, stored by rows.
 func ExampleVector() {
 	column := made(datatype.Vector(5, 1, 4, datatype.Float64))
 	fmt.Println(column)
@@ -25,7 +25,7 @@ func ExampleVector() {
 	// 40 bytes in 136
 }
 
-// The bounds of a subarray are those of the whole array, so that arrays follow each other.
+// The bounds of a subarray are those of the whole array, so that arrays can be consecutive.
 func ExampleSubarray() {
 	inner := made(datatype.Subarray([]int{4, 6}, []int{2, 4}, []int{1, 1}, datatype.COrder, datatype.Float32))
 	fmt.Println(inner.Size(), inner.Extent(), inner.TrueLB(), inner.TrueExtent())
@@ -42,7 +42,7 @@ func ExampleStruct() {
 	// 1 int8, 2 int32, 1 float64
 }
 
-// Columns one after another: a matrix by columns.
+// Consecutive columns: a matrix by columns.
 func ExampleResized() {
 	column := made(datatype.Resized(made(datatype.Vector(2, 1, 3, datatype.Byte)), 0, 1))
 	packed := make([]byte, 6)
@@ -53,7 +53,7 @@ func ExampleResized() {
 	// Output: adbecf
 }
 
-// However a layout is described, it is the same.
+// Different descriptions of a layout commit to equal layouts.
 func ExampleCommit() {
 	for _, t := range []*datatype.Type{
 		made(datatype.Vector(3, 2, 5, datatype.Float64)),
@@ -85,7 +85,7 @@ func ExampleLayout_Blocks() {
 	// 12 bytes from 24 to 12
 }
 
-// What overlaps itself may be sent, but not received into.
+// A layout that overlaps itself may be sent, but not received into.
 func ExampleLayout_Overlaps() {
 	windows := made(datatype.Vector(4, 3, 1, datatype.Int32))
 	l, err := datatype.Commit(windows, 1)

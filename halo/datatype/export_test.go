@@ -2,7 +2,7 @@ package datatype
 
 import "slices"
 
-// What tests need of the package. Most stand outside of it, as typetest imports it.
+// Internals for tests. Most tests are external, since typetest imports the package.
 var (
 	Construct    = construct
 	ListOverlaps = listOverlaps
@@ -28,8 +28,8 @@ func SetsBoundsInStruct(t *Type) bool {
 	return t.env.Combiner == StructCombiner && slices.ContainsFunc(t.env.Types, set) || slices.ContainsFunc(t.env.Types, SetsBoundsInStruct)
 }
 
-// Unaligned reports whether a part of a type, or the type, places elements at bytes that are no multiples of their
-// alignment.
+// Unaligned reports whether a part of a type, or the type, places elements at bytes that are not multiples of
+// their alignment.
 func Unaligned(t *Type) bool {
 	e, unit := &t.env, t.alignment
 	off := func(n int64) bool { return n%unit != 0 }

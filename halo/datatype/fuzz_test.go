@@ -9,8 +9,8 @@ import (
 	. "github.com/halox/halox/halo/datatype"
 )
 
-// hostile takes the arguments of constructors from a fuzzer's bytes: small numbers, and those at
-// which products and sums leave their range.
+// hostile takes the arguments of constructors from a fuzzer's bytes: small numbers, and numbers at which
+// products and sums overflow.
 type hostile struct{ data []byte }
 
 func (h *hostile) next() int {
@@ -53,7 +53,7 @@ func wide(numbers []int) (all []int64) {
 	return all
 }
 
-// make returns what a constructor makes of any arguments; made are the types that there are.
+// make returns the result of a constructor for any arguments; made are the existing types.
 func (h *hostile) make(made []*Type) (*Type, error) {
 	child := made[h.next()%len(made)]
 	int := func() int { return int(h.number()) }
@@ -84,23 +84,23 @@ func (h *hostile) make(made []*Type) (*Type, error) {
 	return Resized(child, h.number(), h.number())
 }
 
-// within ends the process if a call takes so long that it may never come back.
-func within(limit time.Duration, what any, call func()) {
+// withLimit ends the process if a call takes too long.
+func withLimit(limit time.Duration, what any, call func()) {
 	timer := time.AfterFunc(limit, func() { panic(what) })
 	defer timer.Stop()
 	call()
 }
 
-// small reports whether a type may be walked through, and its bytes allocated.
+// small reports whether a type is small enough to iterate over and to allocate.
 func small(t *Type, l *Layout) bool {
 	return t.Size() < 1<<12 && l.Size() < 1<<14 && l.TrueUB() < 1<<20 && l.TrueLB() > -1<<20
 }
 
-// Constructors, Commit, Pack and Unpack take any arguments: each comes back soon, with an error or
-// with what the type map says.
+// Constructors, Commit, Pack and Unpack accept any arguments: each soon returns an error or the result of the
+// type map.
 func FuzzConstructors(f *testing.F) {
 	f.Add([]byte{0, 0, 9, 12, 1, 8, 3, 2, 4, 6})
-	f.Add([]byte{0, 0, 3, 0, 8, 2, 13, 0, 2, 215, 4, 2, 3, 3}) // many of what is empty, beside a byte
+	f.Add([]byte{0, 0, 3, 0, 8, 2, 13, 0, 2, 215, 4, 2, 3, 3}) // many empty elements next to a byte
 	f.Add([]byte{0, 2, 220, 4, 12, 13, 1, 220, 220, 8, 14, 0, 6})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h := &hostile{data: data}
@@ -108,16 +108,16 @@ func FuzzConstructors(f *testing.F) {
 		for len(h.data) > 0 && len(made) < 12 {
 			var typ *Type
 			var err error
-			within(time.Minute, "a constructor takes over a minute", func() { typ, err = h.make(made) })
+			withLimit(time.Minute, "a constructor takes over a minute", func() { typ, err = h.make(made) })
 			if (typ == nil) == (err == nil) {
-				t.Fatalf("a type %v and an error %v", typ, err)
+				t.Fatalf("type %v and error %v", typ, err)
 			}
 			if typ != nil {
 				made = append(made, typ)
 			}
 		}
 		last, count := made[len(made)-1], h.next()%4
-		within(time.Minute, last, func() { checkHostile(t, last, count) })
+		withLimit(time.Minute, last, func() { checkHostile(t, last, count) })
 	})
 }
 
@@ -133,7 +133,7 @@ func checkHostile(t *testing.T, typ *Type, count int) {
 			break
 		}
 	}
-	// To list millions of blocks takes seconds, and the fuzzer has 10 for an input.
+	// Listing millions of blocks takes seconds, and the fuzzer has 10 per input.
 	if n := typ.Signature().Elements(); n > 1<<20/4 && n < 1<<30 {
 		return
 	}

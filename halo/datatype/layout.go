@@ -13,21 +13,20 @@ import (
 	"sync"
 )
 
-// MaxPieces is the greatest number of pieces of a strided layout, unless its blocks number more than [MaxBlocks].
+// MaxPieces is the maximum number of pieces of a strided layout, unless it has more than [MaxBlocks] blocks.
 const MaxPieces = 64
 
-// MaxBlocks is the greatest number of blocks that Commit lists. A type with more that is not regular either is refused.
+// MaxBlocks is the maximum number of blocks that Commit lists. It rejects irregular types with more blocks.
 const MaxBlocks = 1 << 24
 
-// A Layout is where the bytes of count elements of a type lie, in canonical form. It is made by [Commit] and never
-// changes. It has one of two forms:
+// A Layout is the location of the bytes of count elements of a type, in canonical form. [Commit] makes it; it
+// never changes. It has one of two forms:
+// - strided: Pieces, in the order of their offsets, which together cover the packed buffer exactly once. A contiguous
+// layout is one piece of rank 0. An empty layout has no pieces.
+// - listed: List, the blocks in pack order, no two of them adjacent. Each begins in the packed buffer where its
+// predecessor ends.
 //
-//   - strided: Pieces, in the order of their offsets, which cover the packed buffer exactly once between them. What is
-//     contiguous is one piece of rank 0. What is empty has none.
-//   - listed: List, the blocks in pack order, no two of them adjacent. Each begins in the packed buffer where its
-//     predecessor ends.
-//
-// Both forms are there to be read only.
+// Both forms are read-only.
 type Layout struct {
 	pieces []Piece // nil if listed
 	list   []Block // nil if strided
@@ -35,14 +34,14 @@ type Layout struct {
 	key func() Key
 }
 
-// totals is what a layout knows of itself.
+// totals are properties of a layout.
 type totals struct {
 	size, trueLB, trueUB       int64
 	blocks, minBlock, maxBlock int64
 	alignment                  int64
 }
 
-// Strided reports whether the layout is a set of pieces. If not it is a list of blocks.
+// Strided reports whether the layout is a set of pieces; otherwise it is a list of blocks.
 func (l *Layout) Strided() bool { return l.list == nil }
 
 // Pieces returns the pieces of a strided layout, in the order of their offsets. The slice must not be changed.
@@ -57,10 +56,10 @@ func (l *Layout) Contiguous() bool { return l.blocks <= 1 }
 // Size returns the number of bytes when packed.
 func (l *Layout) Size() int64 { return l.size }
 
-// TrueLB returns the smallest displacement that the layout touches; 0 if it is empty.
+// TrueLB returns the smallest displacement of the layout's bytes; 0 if it is empty.
 func (l *Layout) TrueLB() int64 { return l.trueLB }
 
-// TrueUB returns the displacement after the greatest that the layout touches; 0 if it is empty.
+// TrueUB returns the displacement after the greatest one of the layout's bytes; 0 if it is empty.
 func (l *Layout) TrueUB() int64 { return l.trueUB }
 
 // NumBlocks returns the number of blocks.
@@ -76,7 +75,8 @@ func (l *Layout) MaxBlock() int64 { return l.maxBlock }
 // offsets. Words of that many bytes may be copied if the origin and the packed buffer are aligned to them.
 func (l *Layout) Alignment() int64 { return l.alignment }
 
-// Blocks yields all blocks in pack order, each with its offset in the packed buffer. Of pieces it lists nothing.
+// Blocks yields all blocks in pack order, each with its offset in the packed buffer. Pieces are not expanded
+// in memory.
 func (l *Layout) Blocks() iter.Seq2[int64, Block] {
 	if !l.Strided() {
 		return listed(l.list)
@@ -84,12 +84,12 @@ func (l *Layout) Blocks() iter.Seq2[int64, Block] {
 	return inPackOrder(l.pieces)
 }
 
-// Key stands for a layout in a cache. Equal layouts have equal keys, in every process; different layouts have different
-// keys, except for collisions of SHA-256.
+// Key identifies a layout in a cache. Equal layouts have equal keys, in every process; different layouts have
+// different keys, except for collisions of SHA-256.
 type Key [sha256.Size]byte
 
-// Equal reports whether two layouts have the same canonical form: then they touch the same bytes in the same order. The
-// converse holds for whatever [Commit] recognises.
+// Equal reports whether two layouts have the same canonical form: then they name the same bytes in the same
+// order. The converse holds for all regular layouts that [Commit] recognizes.
 func (l *Layout) Equal(other *Layout) bool {
 	return slices.Equal(l.pieces, other.pieces) && slices.Equal(l.list, other.list)
 }
@@ -106,7 +106,7 @@ func (l *Layout) hash() Key {
 			w.put(d.Count, d.Stride, d.Packed)
 		}
 	}
-	w.put(-1) // no displacement, offset and length look like this
+	w.put(-1) // not a valid displacement, offset or length
 	for _, b := range l.list {
 		w.put(b.Displacement, b.Length)
 	}
@@ -130,10 +130,9 @@ func (k *keyWriter) put(numbers ...int64) {
 	}
 }
 
-// Pack copies the bytes of the layout from src to the start of dst. Displacement 0 lies at src[origin]. It allocates
+// Pack copies the bytes of the layout from src to the start of dst. Displacement 0 is at src[origin]. It
+// allocates nothing. If dst is too short, or the layout is not inside src, it returns an error and copies
 // nothing.
-//
-// An error says that dst is too short or that the layout reaches out of src; then nothing was copied.
 func (l *Layout) Pack(dst, src []byte, origin int64) error {
 	if err := fits(len(dst), len(src), origin, l.size, l.trueLB, l.trueUB); err != nil {
 		return fmt.Errorf("datatype: pack: %w", err)
@@ -144,7 +143,7 @@ func (l *Layout) Pack(dst, src []byte, origin int64) error {
 	return nil
 }
 
-// Unpack copies packed bytes from the start of src to where they lie in dst, and touches no other byte. Where the
+// Unpack copies packed bytes from the start of src to their places in dst, and changes no other bytes. If the
 // layout overlaps itself, any of the values may remain.
 func (l *Layout) Unpack(dst []byte, origin int64, src []byte) error {
 	if err := fits(len(src), len(dst), origin, l.size, l.trueLB, l.trueUB); err != nil {
@@ -215,12 +214,13 @@ func copyRow(dst []byte, to, toStep int64, src []byte, from, fromStep, count, le
 	}
 }
 
-// Slice returns the layout of the packed bytes from lo to hi, hi not included: what of the layout they stand for, at
-// the same displacements, packed from 0 on. Messages are sent in such fragments. A slice of pieces is pieces, of a list
-// a list. It has at most as many of them as the whole, and two more per dimension of each piece.
+// Slice returns the layout of packed bytes lo to hi, hi excluded: the corresponding part of the layout, at
+// the same displacements, packed from 0. Messages are sent in such fragments. A slice of pieces is pieces,
+// and of a list a list. It has at most as many of them as the whole, and two more per dimension of each
+// piece.
 func (l *Layout) Slice(lo, hi int64) (*Layout, error) {
 	if lo < 0 || hi < lo || hi > l.size {
-		return nil, fmt.Errorf("datatype: bytes %d to %d of a layout of %d", lo, hi, l.size)
+		return nil, fmt.Errorf("datatype: slice %d to %d must be inside the %d bytes of the layout", lo, hi, l.size)
 	}
 	s := &Layout{totals: totals{size: hi - lo}}
 	if l.Strided() {
@@ -235,12 +235,13 @@ func (l *Layout) Slice(lo, hi int64) (*Layout, error) {
 		s.list = sliceOfList(l.list, lo, hi)
 	}
 	s.bound()
-	s.summarise()
+	s.summarize()
 	s.key = sync.OnceValue(s.hash)
 	return s, nil
 }
 
-// sliceOf appends what of a piece lies from byte lo to byte hi of the packed buffer, counted from the piece's offset.
+// sliceOf appends the part of a piece in bytes lo to hi of the packed buffer, counted from the piece's
+// offset.
 func sliceOf(all []Piece, p Piece, lo, hi int64) []Piece {
 	if p.Rank == 0 {
 		lo, hi = max(0, lo), min(p.Length, hi)
@@ -259,7 +260,7 @@ func sliceOf(all []Piece, p Piece, lo, hi int64) []Piece {
 		q.Displacement, q.Offset = p.Displacement+i*outer.Stride, p.Offset+i*outer.Packed
 		return q
 	}
-	extent := inner.end() - inner.Offset // what the repeated piece takes of the packed buffer, gaps included
+	extent := inner.end() - inner.Offset // bytes of the repeated piece in the packed buffer, including gaps
 	whole := [2]int64{clamp(ceilDiv(lo, outer.Packed), outer.Count),
 		clamp(floorDiv(hi-extent, outer.Packed)+1, outer.Count)}
 	first, last := clamp(floorDiv(lo, outer.Packed), outer.Count), clamp(ceilDiv(hi, outer.Packed), outer.Count)
@@ -281,7 +282,7 @@ func sliceOf(all []Piece, p Piece, lo, hi int64) []Piece {
 
 func clamp(n, most int64) int64 { return max(0, min(n, most)) }
 
-// sliceOfList returns the blocks that lie from byte lo to byte hi of the packed buffer; not nil, if there are none.
+// sliceOfList returns the blocks in bytes lo to hi of the packed buffer; empty but not nil if there are none.
 func sliceOfList(list []Block, lo, hi int64) []Block {
 	part := []Block{}
 	offset := int64(0)
@@ -297,7 +298,7 @@ func sliceOfList(list []Block, lo, hi int64) []Block {
 	return part
 }
 
-// bound computes the bounds from what the layout is made of.
+// bound computes the bounds from the pieces or blocks.
 func (l *Layout) bound() {
 	first := true
 	include := func(lo, hi int64) {
@@ -316,9 +317,9 @@ func (l *Layout) bound() {
 
 // Overlaps reports whether any byte occurs twice. Such a layout may be sent, but not received into.
 //
-// It takes O(n log n) for a list of n blocks. Of strided pieces no block is looked at: a piece whose dimensions nest,
-// each stride past what is inside it, takes a few operations; for others it is a matter of integers for which a sum of
-// strides falls within a block, searched from the largest stride down.
+// It takes O(n log n) for a list of n blocks. Strided pieces are not expanded: a piece whose dimensions nest,
+// each stride larger than what is inside it, takes a few operations; for others it searches for integers for
+// which a sum of strides is less than a block, from the largest stride down.
 func (l *Layout) Overlaps() bool {
 	if !l.Strided() {
 		return listOverlaps(l.list)
@@ -365,8 +366,9 @@ func overlapsAny(p *Piece, others []Piece) bool {
 // A term is a stride times any integer from lo to hi.
 type term struct{ stride, lo, hi int64 }
 
-// overlapsItself reports whether two blocks of the piece overlap: whether there are steps along the dimensions, not all
-// zero, that lead less than a block away. The first step that is not zero may be taken as positive.
+// overlapsItself reports whether two blocks of the piece overlap: whether there are steps along the
+// dimensions, not all zero, whose total is less than a block. The first nonzero step may be assumed to be
+// positive.
 func (p *Piece) overlapsItself() bool {
 	var terms []term
 	for _, d := range p.Dims[:p.Rank] {
@@ -383,8 +385,8 @@ func (p *Piece) overlapsItself() bool {
 	return p.hasEqualStrides()
 }
 
-// hasEqualStrides reports whether two dimensions have the same stride, in either direction: then two of their blocks
-// are the same. A stride of 0 does it alone, but is found as a term.
+// hasEqualStrides reports whether two dimensions have the same stride, in either direction: then two of their
+// blocks are equal. A stride of 0 is sufficient too, but is found as a term.
 func (p *Piece) hasEqualStrides() bool {
 	for i, d := range p.Dims[:p.Rank] {
 		for _, e := range p.Dims[:i] {
@@ -466,7 +468,7 @@ func floorDiv(a, b int64) int64 {
 // ceilDiv returns the smallest integer at least a/b, for a positive b.
 func ceilDiv(a, b int64) int64 { return -floorDiv(-a, b) }
 
-// A summary gathers what blocks have in common.
+// A summary collects common properties of blocks.
 type summary struct {
 	blocks, shortest, longest int64
 	divides                   int64 // the bits that are set in any of the numbers
@@ -481,8 +483,8 @@ func (s *summary) block(displacement, length, times int64) {
 	s.divides |= displacement | length
 }
 
-// summarise computes the totals that Commit does not know yet.
-func (l *Layout) summarise() {
+// summarize computes the totals that Commit does not know yet.
+func (l *Layout) summarize() {
 	var s summary
 	for i := range l.pieces {
 		p := &l.pieces[i]
@@ -499,7 +501,7 @@ func (l *Layout) summarise() {
 	l.alignment = 1 << min(4, bits.TrailingZeros64(uint64(s.divides)))
 }
 
-// String returns the pieces, or how many blocks of how many bytes are listed.
+// String returns the pieces, or the number of listed blocks and their sizes.
 func (l *Layout) String() string {
 	if !l.Strided() {
 		return fmt.Sprintf("%d B in %d blocks of %d to %d", l.size, l.blocks, l.minBlock, l.maxBlock)
@@ -512,7 +514,7 @@ func (l *Layout) String() string {
 		pieces = append(pieces, p.String())
 	}
 	if len(l.pieces) > longest {
-		pieces = append(pieces, fmt.Sprintf("... %d in all", len(l.pieces)))
+		pieces = append(pieces, fmt.Sprintf("... %d in total", len(l.pieces)))
 	}
 	return strings.Join(pieces, "; ")
 }

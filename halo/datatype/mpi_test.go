@@ -18,21 +18,22 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-// mpiPatience is how long an MPI library may take to compile and to answer everything.
+// mpiPatience is the limit for an MPI library to compile and to answer everything.
 const mpiPatience = 60 * time.Second
 
-// An mpiCase is count elements of a type, to be held against MPI.
+// An mpiCase is count elements of a type, to be compared with MPI.
 type mpiCase struct {
 	name  string
 	typ   *datatype.Type
 	count int
 }
 
-// Every MPI library that is installed is asked for sizes, bounds and packed bytes of all workloads and of random types.
+// Every installed MPI library is compared in sizes, bounds and packed bytes for all workloads and for random
+// types.
 func TestLikeMPI(t *testing.T) {
 	compilers := mpiCompilers(t)
 	if len(compilers) == 0 {
-		t.Skip("SKIPPED: no mpicc works here: types were not compared with MPI. To do so: apt-get install libopenmpi-dev openmpi-bin")
+		t.Skip("SKIPPED: no working mpicc, types are not compared with MPI (apt-get install libopenmpi-dev openmpi-bin)")
 	}
 	cases := append(workloadCases(t), randomCases(t)...)
 	for _, compiler := range compilers {
@@ -44,15 +45,15 @@ func TestLikeMPI(t *testing.T) {
 					left++
 				}
 			}
-			t.Logf("%s: %d cases, of which %d were left at the size", version, len(cases), left)
+			t.Logf("%s: %d cases, %d of them compared only by size", version, len(cases), left)
 			if left > len(cases)/5 {
-				t.Errorf("too many were left")
+				t.Errorf("too many cases compared only by size")
 			}
 		})
 	}
 }
 
-// mpiCompilers returns the MPI compilers that work, each library once.
+// mpiCompilers returns the working MPI compilers, one per library.
 func mpiCompilers(t *testing.T) []string {
 	var found []string
 	seen := map[string]bool{}
@@ -75,7 +76,7 @@ func mpiCompilers(t *testing.T) []string {
 	return found
 }
 
-// tryMPI builds and runs a program that starts MPI: some hosts have mpicc without mpi.h or its library.
+// tryMPI builds and runs a program that starts MPI: some hosts have mpicc without mpi.h or the library.
 func tryMPI(t *testing.T, compiler string) (output []byte, err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), mpiPatience)
 	defer cancel()
@@ -138,7 +139,7 @@ func askMPI(t *testing.T, compiler string, cases []mpiCase) (version string, ans
 	return lines[0], lines[1:]
 }
 
-// write writes a type in the words of mpipack.c.
+// write writes a type in the format of mpipack.c.
 func write(w *bytes.Buffer, t *datatype.Type) {
 	e := t.Envelope()
 	n := len(e.Displacements)
@@ -177,12 +178,11 @@ func words(w *bytes.Buffer, all ...any) {
 // numbered is the buffer of mpipack.c.
 var numbered = sync.OnceValue(func() []byte { return typetest.Numbered(packLimit) })
 
-// compareWithMPI compares one answer with what we say, and returns whether it had to be left at the size: of types
-// where libraries are known to part from the standard, or from each other.
-//
-//   - Empty parts: the standard gives them no place in the type map. Libraries let them widen the bounds.
-//   - MPICH lets set bounds in a struct count like any other, and pads no type but structs.
-//   - Open MPI 4.1 mistakes some types that overlap themselves, and so may not be received into, for contiguous ones.
+// compareWithMPI compares one answer with ours, and returns whether only the size can be compared: libraries
+// deviate from the standard, or from each other, for some types.
+// - Empty parts: in the standard they are not in the type map. In libraries they widen the bounds.
+// - MPICH treats set bounds in a struct like any other, and pads only structs.
+// - Open MPI 4.1 treats some types that overlap themselves, and so cannot be received into, as contiguous.
 func compareWithMPI(t *testing.T, version string, c mpiCase, answer []string) (left bool) {
 	t.Helper()
 	typ := c.typ
@@ -211,8 +211,8 @@ const (
 	unpackLimit = 1 << 20
 )
 
-// hashes returns what mpipack.c answers about packing and unpacking, and whether elements overlap, so that it is not
-// said what they are unpacked to.
+// hashes returns what mpipack.c answers about packing and unpacking, and whether elements overlap, in which
+// case the result of unpacking is unspecified.
 func hashes(t *testing.T, c mpiCase) (packed, unpacked string, overlaps bool) {
 	l := committed(t, c.typ, c.count)
 	span := l.TrueUB() - l.TrueLB()

@@ -8,7 +8,7 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-func TestPackRefusesWhatDoesNotFit(t *testing.T) {
+func TestPackErrors(t *testing.T) {
 	typ := must(Vector(3, 1, -2, Int32)) // -16 to 4
 	cases := []struct {
 		name           string
@@ -37,20 +37,20 @@ func TestPackRefusesWhatDoesNotFit(t *testing.T) {
 		}
 	}
 	if Pack(nil, nil, 0, Byte, -1) == nil || Pack(nil, nil, 0, Byte, 1<<62) == nil {
-		t.Error("counts that cannot be are packed")
+		t.Error("invalid counts are packed")
 	}
 	if err := Pack(nil, nil, 99, must(Contiguous(0, Byte)), 1<<62); err != nil {
-		t.Errorf("nothing is not packed: %v", err)
+		t.Errorf("an empty message is not packed: %v", err)
 	}
 }
 
-// Of elements without data there may be any number: nobody counts them.
-func TestPackBesideAnyNumberOfEmptyElements(t *testing.T) {
+// There may be any number of elements without data: they are not iterated over.
+func TestPackManyEmptyElements(t *testing.T) {
 	empty := must(Contiguous(0, Byte))
 	marked := must(Resized(empty, 0, 0))
 	for _, none := range []*Type{empty, marked} {
 		typ := must(Struct([]int{1 << 40, 1, 1 << 60}, []int64{0, 3, 0}, []*Type{none, Byte, none}))
-		within(30*time.Second, "elements without data are counted", func() {
+		withLimit(30*time.Second, "iteration over elements without data", func() {
 			checkCommit(t, typ, 2)
 			for basic, n := range typ.Runs() {
 				if basic != ByteKind || n != 1 {
@@ -61,11 +61,11 @@ func TestPackBesideAnyNumberOfEmptyElements(t *testing.T) {
 	}
 }
 
-// No type is nothing to pack.
-func TestNilTypesAreRefused(t *testing.T) {
+// A nil type is rejected.
+func TestNilTypes(t *testing.T) {
 	_, committed := Commit(nil, 1)
 	for _, err := range map[string]error{"Commit": committed, "Pack": Pack(nil, nil, 0, nil, 1), "Unpack": Unpack(nil, 0, nil, nil, 1)} {
-		test.Says(t, err, "no type given (nil)")
+		test.Says(t, err, "the type is nil")
 	}
 }
 
@@ -86,7 +86,7 @@ func TestPackAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestSliceRefuses(t *testing.T) {
+func TestSliceErrors(t *testing.T) {
 	l := committed(t, Int32, 4)
 	for _, c := range [][2]int64{{-1, 4}, {5, 4}, {0, 17}} {
 		if _, err := l.Slice(c[0], c[1]); err == nil {

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// A pattern is what a part of a type occupies: pieces in the order of their offsets, or a list of blocks in pack order.
-// It is not changed once made. The zero value is empty.
+// A pattern is the bytes of a part of a type: pieces in the order of their offsets, or a list of blocks in
+// pack order. It is immutable. The zero value is empty.
 type pattern struct {
 	pieces []Piece
-	list   []Block // more than MaxPieces blocks, if not nil
+	list   []Block // if not nil, more than MaxPieces blocks
 	size   int64   // bytes when packed
 }
 
@@ -55,7 +55,7 @@ func (p pattern) shift(by int64) pattern {
 	return p
 }
 
-// asPieces returns the pattern as pieces, those of a list without repetitions.
+// asPieces returns the pattern as pieces; the pieces of a list have no repetitions.
 func (p pattern) asPieces() []Piece {
 	if p.list == nil {
 		return p.pieces
@@ -67,7 +67,7 @@ func (p pattern) asPieces() []Piece {
 	return pieces
 }
 
-// flat returns the pattern as a list, with blocks that touch merged if asked for.
+// flat returns the pattern as a list; merged joins adjacent blocks.
 func (p pattern) flat(merged bool) []Block {
 	if p.list != nil {
 		return p.list
@@ -108,8 +108,8 @@ func (p pattern) at(places []Block, elements, extent int64) []Block {
 	return list
 }
 
-// repeatAll returns pieces repeated over one more dimension, in the order of their offsets. It reports whether they are
-// not too many.
+// repeatAll returns pieces repeated over one more dimension, in the order of their offsets, and false if they
+// are too many.
 func repeatAll(pieces []Piece, d Dim) ([]Piece, bool) {
 	repeated := make([]Piece, 0, len(pieces))
 	for _, p := range pieces {
@@ -125,8 +125,8 @@ func repeatAll(pieces []Piece, d Dim) ([]Piece, bool) {
 	return repeated, true
 }
 
-// repeat returns the piece repeated over one more dimension, outside of those that it has. Where there are too many of
-// them, the one with the smallest count becomes several pieces.
+// repeat returns the piece repeated over one more dimension, outside of its own. If there are too many
+// dimensions, the one with the smallest count becomes several pieces.
 func (p Piece) repeat(d Dim) []Piece {
 	if p.Rank == 0 && d.Stride == p.Length && d.Packed == p.Length {
 		p.Length *= d.Count
@@ -147,7 +147,8 @@ func (p Piece) repeat(d Dim) []Piece {
 	return p.spread(d)
 }
 
-// spread returns one piece for each step of the smallest of the piece's dimensions and d, which would be one too many.
+// spread returns one piece for each step of the smallest of the piece's dimensions and d, of which there
+// would be one too many.
 func (p Piece) spread(d Dim) []Piece {
 	dims := append(p.Dims[:], d)
 	least := 0
@@ -158,7 +159,7 @@ func (p Piece) spread(d Dim) []Piece {
 	}
 	out := dims[least]
 	if out.Count > maxPieceList {
-		return make([]Piece, maxPieceList+1) // too many in any case
+		return make([]Piece, maxPieceList+1) // too many
 	}
 	copy(p.Dims[:], slices.Delete(dims, least, least+1))
 	pieces := make([]Piece, out.Count)
@@ -173,8 +174,8 @@ func (p Piece) spread(d Dim) []Piece {
 // maxPieceList is the number of pieces at which Commit gives up.
 const maxPieceList = MaxBlocks / 16
 
-// compress returns the pattern of blocks in pack order: strided pieces if they are regular, else the merged list. It
-// may change the slice and keep it.
+// compress returns the pattern of blocks in pack order: strided pieces if they are regular, otherwise the
+// merged list. It may change the slice and keep it.
 func compress(blocks []Block) pattern {
 	if len(blocks) == 0 {
 		return pattern{}
@@ -194,8 +195,8 @@ func compress(blocks []Block) pattern {
 	return pattern{list: blocks, size: size}
 }
 
-// strided returns the pieces of blocks that are a short pattern repeated over a regular grid; nil if they are not, or
-// if the pieces are too many.
+// strided returns the pieces of blocks that are a short pattern repeated over a regular grid; nil if they are
+// not, or if there are too many pieces.
 func strided(blocks []Block) []Piece {
 	period, dims, ok := regular(blocks)
 	if !ok {
@@ -214,7 +215,7 @@ func strided(blocks []Block) []Piece {
 	return pieces
 }
 
-// regular looks for the shortest group, of at most MaxPieces blocks, of which the list is copies on a grid, and returns
+// regular finds the shortest group, of at most MaxPieces blocks, that the list repeats on a grid, and returns
 // the length of the group and the dimensions of the grid. A single block is regular.
 func regular(blocks []Block) (period int, dims []Dim, ok bool) {
 	if len(blocks) == 0 {
@@ -277,7 +278,7 @@ func firstRun(blocks []Block, period int) Dim {
 	return d
 }
 
-// spacedBy reports whether within each d.Count groups distances are d.Stride.
+// spacedBy reports whether all distances within groups of d.Count are d.Stride.
 func spacedBy(blocks []Block, period int, d Dim) bool {
 	in := int64(0)
 	for i := period; i < len(blocks); i += period {
@@ -293,8 +294,8 @@ func spacedBy(blocks []Block, period int, d Dim) bool {
 	return true
 }
 
-// runs returns blocks as pieces of at most one dimension, as long as they last. It gives up after more pieces than can
-// be of use, and returns too many.
+// runs returns blocks as pieces of at most one dimension, each as long as possible. It gives up after more
+// pieces than are useful, and returns too many.
 func runs(blocks []Block) []Piece {
 	var pieces []Piece
 	offset := int64(0)
@@ -321,8 +322,8 @@ func equalRun(blocks []Block) int {
 	return n
 }
 
-// fold turns runs of equal pieces at equal distances into one piece with a dimension more, and pieces that go on where
-// others end into one, as often as that is possible.
+// fold turns runs of equal pieces at equal distances into one piece with an additional dimension, and joins
+// pieces that continue others, as often as possible.
 func fold(pieces []Piece) []Piece {
 	for {
 		folded := extend(foldOnce(pieces))
@@ -333,8 +334,8 @@ func fold(pieces []Piece) []Piece {
 	}
 }
 
-// extend merges neighbours that differ in the count of their outermost dimension at most, where the second goes on with
-// the steps of the first. It works in place.
+// extend merges neighbors that differ at most in the count of their outermost dimension, if the second
+// continues the steps of the first. It works in place.
 func extend(pieces []Piece) []Piece {
 	extended := pieces[:0]
 	for _, p := range pieces {
@@ -346,7 +347,7 @@ func extend(pieces []Piece) []Piece {
 	return extended
 }
 
-// takes appends a piece that goes on where this one ends, and reports whether it does.
+// takes appends a piece that continues this one, and reports whether it does.
 func (p *Piece) takes(q *Piece) bool {
 	rank := max(p.Rank, q.Rank)
 	if rank == 0 {
@@ -367,8 +368,8 @@ func (p *Piece) takes(q *Piece) bool {
 	return true
 }
 
-// inside returns what the piece repeats by that step as its dimension of that rank, and how often: once if it has one
-// dimension less, not at all if it is no such repetition.
+// inside returns what the piece repeats by that step as its dimension of that rank, and how often: once if it
+// has one dimension less, 0 times if it is not such a repetition.
 func (p *Piece) inside(rank int, step Dim) (Piece, int64) {
 	inner := *p
 	switch {
@@ -399,8 +400,8 @@ func foldOnce(pieces []Piece) []Piece {
 	return folded
 }
 
-// siblings returns how many pieces at the front are copies of the first at equal distances, and the dimension that they
-// make. They are fewer than two if the dimension would be one too many, or not the outermost one.
+// siblings returns how many pieces at the front are copies of the first at equal distances, and the dimension
+// that they form. It returns fewer than two if the dimension would be one too many, or not the outermost one.
 func siblings(pieces []Piece) (int, Dim) {
 	first := &pieces[0]
 	if len(pieces) == 1 || first.Rank == MaxDims {
@@ -419,12 +420,12 @@ func siblings(pieces []Piece) (int, Dim) {
 	return n, d
 }
 
-// isCopy reports whether two pieces differ at most in where they begin.
+// isCopy reports whether two pieces differ at most in their start.
 func (p *Piece) isCopy(q *Piece) bool {
 	return p.Length == q.Length && p.Rank == q.Rank && p.Dims == q.Dims
 }
 
-// reach returns the least Packed of a dimension outside of those of the piece.
+// reach returns the smallest possible Packed of a dimension outside of those of the piece.
 func (p *Piece) reach() int64 {
 	if p.Rank == 0 {
 		return p.Length
@@ -433,7 +434,7 @@ func (p *Piece) reach() int64 {
 	return outer.Count * outer.Packed
 }
 
-// join merges neighbours without repetitions that touch, in place. Between them lies nothing in the packed buffer.
+// join merges adjacent neighbors without repetitions, in place. Nothing is between them in the packed buffer.
 func join(pieces []Piece) []Piece {
 	joined := pieces[:0]
 	for _, p := range pieces {

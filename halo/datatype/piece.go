@@ -6,37 +6,37 @@ import (
 	"iter"
 )
 
-// MaxDims is the greatest number of repetitions of a [Piece].
+// MaxDims is the maximum number of repetitions of a [Piece].
 const MaxDims = 4
 
-// A Block is Length bytes that lie Displacement bytes from the origin.
+// A Block is Length bytes at Displacement bytes from the origin.
 type Block struct {
-	Displacement int64
-	Length       int64
+	Displacement int64 // bytes from the origin
+	Length       int64 // bytes
 }
 
-// A Dim repeats what is inside it Count times: Stride bytes apart in memory, Packed bytes apart in the packed buffer.
-// Count is at least 2. Stride may be negative or, where blocks overlap, 0. Packed is positive.
+// A Dim repeats what is inside it Count times, Stride bytes apart in memory and Packed bytes apart in the
+// packed buffer. Count is at least 2. Stride may be negative, or 0 if blocks overlap. Packed is positive.
 type Dim struct {
-	Count  int64
-	Stride int64
-	Packed int64
+	Count  int64 // number of repetitions, at least 2
+	Stride int64 // bytes in memory
+	Packed int64 // bytes in the packed buffer
 }
 
-// A Piece is a contiguous block of Length bytes, repeated over Rank dimensions. Block (i0, i1, ...) lies at
+// A Piece is a contiguous block of Length bytes, repeated over Rank dimensions. Block (i0, i1, ...) is at
 //
 //	memory: Displacement + i0*Dims[0].Stride + i1*Dims[1].Stride + ...   bytes from the origin
 //	packed: Offset       + i0*Dims[0].Packed + i1*Dims[1].Packed + ...   bytes from the start
 //
-// Dimensions are ordered innermost first, in pack order: Dims[0].Packed >= Length, and Dims[d+1].Packed is at least
-// Dims[d].Count * Dims[d].Packed. They are equal where the piece has its stretch of the packed buffer for itself,
-// greater where it shares it with other pieces, as the members of an array of structs do.
+// Dimensions are ordered innermost first, in pack order: Dims[0].Packed >= Length, and Dims[d+1].Packed is at
+// least Dims[d].Count * Dims[d].Packed. They are equal if the piece has its range of the packed buffer for
+// itself, and greater if it shares it with other pieces, like the members of an array of structs.
 type Piece struct {
-	Displacement int64 // of the first block, from the origin
-	Offset       int64 // of the first block in the packed buffer
-	Length       int64 // of each block; at least 1
-	Rank         int   // dimensions in use, 0 to MaxDims
-	Dims         [MaxDims]Dim
+	Displacement int64        // of the first block, from the origin
+	Offset       int64        // of the first block in the packed buffer
+	Length       int64        // of each block; at least 1
+	Rank         int          // dimensions in use, 0 to MaxDims
+	Dims         [MaxDims]Dim // innermost first; zero from Rank on
 }
 
 // Blocks returns the number of blocks of the piece.
@@ -51,7 +51,7 @@ func (p *Piece) Blocks() int64 {
 // Size returns the number of bytes of the piece.
 func (p *Piece) Size() int64 { return p.Length * p.Blocks() }
 
-// Bounds returns the half-open range of displacements that the piece touches.
+// Bounds returns the half-open range of displacements of the piece.
 func (p *Piece) Bounds() (lo, hi int64) {
 	lo, hi = p.Displacement, p.Displacement+p.Length
 	for _, d := range p.Dims[:p.Rank] {
@@ -87,7 +87,7 @@ func inPackOrder(pieces []Piece) iter.Seq2[int64, Block] {
 	}
 }
 
-// interleaved returns how many pieces at the front share their stretch of the packed buffer.
+// interleaved returns how many pieces at the front share their range of the packed buffer.
 func interleaved(pieces []Piece) int {
 	n, end := 1, pieces[0].end()
 	for n < len(pieces) && pieces[n].Offset < end {
@@ -106,7 +106,7 @@ func (p *Piece) end() int64 {
 	return end
 }
 
-// mergeOrder yields the blocks of several pieces by offset and reports whether to go on.
+// mergeOrder yields the blocks of several pieces by offset and reports whether to continue.
 func mergeOrder(pieces []Piece, yield func(int64, Block) bool) bool {
 	q := make(cursors, len(pieces))
 	for i := range pieces {
@@ -165,7 +165,7 @@ func (c *cursors) Pop() any {
 	return last
 }
 
-// merge joins blocks that touch, in place.
+// merge joins adjacent blocks, in place.
 func merge(blocks []Block) []Block {
 	merged := blocks[:0]
 	for _, b := range blocks {
@@ -187,7 +187,7 @@ func sum(blocks []Block) int64 {
 	return n
 }
 
-// String returns where the bytes lie: of a block first how many they are, of a dimension its count and strides.
+// String returns the length and displacement of a block, and the count and stride of each dimension.
 func (p Piece) String() string {
 	text := fmt.Sprintf("%d B at %d", p.Length, p.Displacement)
 	for _, d := range p.Dims[:p.Rank] {

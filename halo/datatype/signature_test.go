@@ -17,7 +17,7 @@ func TestSignaturesOfEqualSequencesAreEqual(t *testing.T) {
 	}{
 		{"gaps do not matter", must(Vector(4, 2, 7, Float32)), must(Contiguous(8, Float32)), true},
 		{"nor does the order in memory", must(Indexed([]int{1, 1}, []int{5, 0}, Int64)), must(Contiguous(2, Int64)), true},
-		{"nor does what is empty", must(Struct([]int{0, 3}, []int64{0, 0}, []*Type{Byte, Int16})), must(Contiguous(3, Int16)), true},
+		{"nor do empty parts", must(Struct([]int{0, 3}, []int64{0, 0}, []*Type{Byte, Int16})), must(Contiguous(3, Int16)), true},
 		{"structs of structs", must(Contiguous(3, pair)), must(Struct([]int{2, 1}, []int64{0, 80}, []*Type{pair, pair})), true},
 		{"big types", must(Vector(1<<20, 1<<20, 1<<21, pair)), must(Contiguous(1<<40, pair)), true},
 		{"another count", must(Contiguous(3, Int32)), must(Contiguous(4, Int32)), false},
@@ -32,7 +32,7 @@ func TestSignaturesOfEqualSequencesAreEqual(t *testing.T) {
 	}
 }
 
-// A signature must be the one that the sequence of predefined types has when they are added one by one.
+// The signature of a type equals that of its predefined types added one by one.
 func TestSignaturesFollowTheTypeMap(t *testing.T) {
 	for seed := range uint64(500) {
 		typ, count := randomType(t, seed)
@@ -102,11 +102,11 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
-// Of strided types with more blocks than can be looked at, none is.
+// Strided types with too many blocks to list are checked without listing any.
 func TestOverlapsOfBigTypes(t *testing.T) {
 	box := must(Subarray([]int{400000, 400000, 400000}, []int{300000, 300000, 300000}, []int{0, 0, 0}, COrder, Float64))
 	structs := must(Struct([]int{1, 1, 1}, []int64{0, 16, 40}, []*Type{Float64, Float64, Int32}))
-	within(time.Minute, "overlaps of big types", func() {
+	withLimit(time.Minute, "overlaps of big types", func() {
 		if committed(t, box, 1).Overlaps() || committed(t, structs, 1<<40).Overlaps() {
 			t.Error("they do not overlap")
 		}

@@ -1,16 +1,16 @@
-// Package datatype describes data that does not lie in one piece, by MPI's names and meanings (MPI-4.1, chapter 5):
-// predefined types, types made of others, and what count elements of a type occupy.
+// Package datatype describes non-contiguous data by MPI's names and meanings (MPI-4.1, chapter 5): predefined
+// types, derived types, and the layout of count elements of a type.
 //
-// A [Type] is built by constructors named after MPI's: [Contiguous], [Vector], [Indexed], [Subarray], [Struct] and
-// their like, nested to any depth. [Commit] brings count elements of a type to a canonical form, a [Layout]: a few
-// strided pieces, or a list of blocks where there is no regularity. Two types that touch the same bytes in the same
-// order, and were only described differently, as a rule commit to equal layouts.
+// A [Type] is built by constructors named after MPI's: [Contiguous], [Vector], [Indexed], [Subarray],
+// [Struct] and others, nested to any depth. [Commit] brings count elements of a type to a canonical form, a
+// [Layout]: a few strided pieces, or a list of blocks if they are irregular. Types that name the same bytes
+// in the same order usually commit to equal layouts, however they are described.
 //
-// All displacements are in bytes and relative to an origin, the address that MPI calls buf. They may be negative. The
-// pack order is that of the type map, always.
+// All displacements are in bytes and relative to an origin, the address that MPI calls buf. They may be
+// negative. The pack order is always that of the type map.
 //
-// The package computes with integers and moves bytes of the host; it knows no device. The engines that pack on GPUs
-// start from a [Layout], or from the tree of constructors that [Type.Envelope] exposes.
+// The package computes with integers and moves bytes in host memory; it does not use devices. The engines
+// that pack on GPUs start from a [Layout], or from the tree of constructors that [Type.Envelope] returns.
 package datatype
 
 import (
@@ -22,56 +22,58 @@ import (
 	"strings"
 )
 
-// A Type is a sequence of predefined types, each with a displacement from an origin: MPI's type map. It is made by a
-// constructor and never changes; any number of goroutines may use it.
+// A Type is a sequence of predefined types, each with a displacement from an origin: MPI's type map. A
+// constructor makes it; it never changes, and any number of goroutines may use it.
 //
 // # Extent
 //
-// Elements of a type follow each other at a distance of its extent, from its lower bound LB to its upper bound UB.
-// Unless [Resized] or [Subarray] sets them, LB is the smallest lower bound of the parts and UB the greatest upper
-// bound, rounded up so that the extent is a multiple of the alignment of every predefined type in it: MPI's epsilon.
-// Parts count with their own epsilon.
+// Consecutive elements of a type are one extent apart: the distance from its lower bound LB to its upper
+// bound UB. Unless [Resized] or [Subarray] sets them, LB is the smallest lower bound of the parts and UB the
+// greatest upper bound, rounded up so that the extent is a multiple of the alignment of every predefined type
+// in it: MPI's epsilon. Bounds of parts include their own epsilon.
 //
-// Bounds that were set are markers in the type map, as in MPI: where one part of a type has set bounds, the type's own
-// are those of such parts alone, whatever lies beside them, and are set as well. Extents may be negative.
+// Set bounds are markers in the type map, as in MPI: if parts of a type have set bounds, the type's bounds
+// are determined by those parts only, and count as set too. Extents may be negative.
 //
-// An empty type, one with neither bytes nor markers, has all bounds 0, and leaves no trace as a part of another.
+// An empty type, with neither bytes nor markers, has all bounds 0, and has no effect as a part of another
+// type.
 //
-// MPI libraries differ here, and tests hold this package against them. Open MPI 4.1 agrees with most of it. There the
-// displacements of empty parts widen the bounds, and the extent was seen to differ of a Struct of which a later block
-// lies lowest (16 bytes against 24) and of a vector with a stride of -1 byte. In MPICH 4.0 empty parts do the same; it
-// moreover rounds in Struct alone, where others round in every constructor (which matters only for displacements and
-// strides in bytes that are no multiples of the alignment), and in Struct takes bounds that were set for ordinary ones.
+// MPI libraries deviate here, and tests compare them with this package. Open MPI 4.1 agrees with most of it;
+// there, the displacements of empty parts widen the bounds, and the extent differs for a Struct whose later
+// block is lowest (16 bytes instead of 24) and for a vector with a stride of -1 byte. MPICH 4.0 treats empty
+// parts in the same way; in addition it rounds only in Struct, where others round in every constructor (which
+// matters only for displacements and strides in bytes that are not multiples of the alignment), and in Struct
+// treats set bounds like any other.
 type Type struct {
 	env Envelope
 	measured
 }
 
-// measured is what is known of a type, or of a part of one, without a walk through its elements.
+// measured has the properties of a type, or of a part of one, that need no walk through its elements.
 type measured struct {
 	size      int64
 	extent    bounds // with markers and epsilon
-	data      bounds // of the bytes alone
+	data      bounds // of the bytes only
 	alignment int64
 	signature Signature
 }
 
-// Size returns the number of bytes of data in one element: those that are packed.
+// Size returns the number of data bytes in one element, which is its packed size.
 func (t *Type) Size() int64 { return t.size }
 
-// LB returns the lower bound.
+// LB returns the lower bound, in bytes from the origin.
 func (t *Type) LB() int64 { return t.extent.lo }
 
-// UB returns the upper bound.
+// UB returns the upper bound, in bytes from the origin.
 func (t *Type) UB() int64 { return t.extent.hi }
 
-// Extent returns UB - LB, the distance from one element to the next.
+// Extent returns UB - LB, the distance in bytes from one element to the next.
 func (t *Type) Extent() int64 { return t.extent.hi - t.extent.lo }
 
-// TrueLB returns the smallest displacement of a byte of the element, markers apart.
+// TrueLB returns the smallest displacement of a byte of the element, ignoring markers.
 func (t *Type) TrueLB() int64 { return t.data.lo }
 
-// TrueUB returns the displacement after the last byte of the element, markers and epsilon apart.
+// TrueUB returns the displacement after the last byte of the element, ignoring markers and epsilon.
 func (t *Type) TrueUB() int64 { return t.data.hi }
 
 // TrueExtent returns TrueUB - TrueLB.
@@ -84,7 +86,7 @@ func (t *Type) Alignment() int64 { return t.alignment }
 func (t *Type) Signature() Signature { return t.signature }
 
 // An Envelope is the call that made a type: the constructor and its arguments, as MPI_Type_get_envelope and
-// MPI_Type_get_contents return them. Fields that the constructor has no argument for are zero.
+// MPI_Type_get_contents return them. Fields that are not arguments of the constructor are zero.
 //
 //	combiner         fields
 //	named            Basic
@@ -99,20 +101,20 @@ func (t *Type) Signature() Signature { return t.signature }
 //	struct           BlockLengths, Displacements (bytes), Types
 //	resized          LB, Extent, Types[0]
 type Envelope struct {
-	Combiner      Combiner
-	Basic         Basic
-	Count         int
-	BlockLength   int
-	Stride        int64
-	BlockLengths  []int
-	Displacements []int64
-	Sizes         []int
-	Subsizes      []int
-	Starts        []int
-	Order         Order
-	LB            int64
-	Extent        int64
-	Types         []*Type // the children
+	Combiner      Combiner // the constructor
+	Basic         Basic    // a predefined type
+	Count         int      // number of elements or blocks
+	BlockLength   int      // elements per block
+	Stride        int64    // elements, or bytes in hvector
+	BlockLengths  []int    // elements of each block
+	Displacements []int64  // elements, or bytes in hindexed, hindexed_block and struct
+	Sizes         []int    // elements of the array, by dimension
+	Subsizes      []int    // elements of the box
+	Starts        []int    // first element of the box
+	Order         Order    // storage order of the dimensions
+	LB            int64    // bytes
+	Extent        int64    // bytes
+	Types         []*Type  // the children
 }
 
 // Envelope returns how the type was made. The slices are copies.
@@ -159,10 +161,10 @@ func named(b Basic) *Type {
 	}}
 }
 
-// Basic is a predefined type: what the leaves of every type are.
+// Basic is a predefined type, a leaf of every type.
 type Basic uint8
 
-// The predefined types of MPI that halox has data of.
+// The predefined types of MPI that halox supports.
 const (
 	ByteKind Basic = iota
 	Int8Kind
@@ -185,8 +187,8 @@ func (b Basic) Size() int64 {
 	return [basics]int64{1, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 8, 16}[b]
 }
 
-// Alignment returns the multiple of bytes at which a C compiler places the type in a struct. A complex number is
-// aligned as its parts are.
+// Alignment returns the alignment in bytes of the type in a C struct. A complex number is aligned like its
+// parts.
 func (b Basic) Alignment() int64 {
 	return [basics]int64{1, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 4, 8}[b]
 }
@@ -198,7 +200,7 @@ func (b Basic) String() string {
 		"complex64", "complex128"}[b]
 }
 
-// Combiner says by which constructor a type was made.
+// Combiner is the constructor of a type.
 type Combiner uint8
 
 // The constructors, by MPI's names for them.
@@ -224,10 +226,10 @@ func (c Combiner) String() string {
 		"subarray", "struct", "resized"}[c]
 }
 
-// Order is the storage order of the array that a [Subarray] is cut from.
+// Order is the storage order of the array of a [Subarray].
 type Order uint8
 
-// The two orders: in COrder the last dimension runs fastest, in FortranOrder the first.
+// The two orders: in COrder the last dimension is fastest, in FortranOrder the first.
 const (
 	COrder Order = iota
 	FortranOrder
@@ -236,13 +238,14 @@ const (
 // String returns C or Fortran.
 func (o Order) String() string { return [2]string{"C", "Fortran"}[o] }
 
-// A Signature stands for a sequence of predefined types: MPI's type signature. Two of them are equal, by ==, if their
-// sequences are, however the types were built. What one side sends, another may receive if the signature sent is a
-// prefix of the one received.
+// A Signature identifies a sequence of predefined types: MPI's type signature. Two signatures are equal, by
+// ==, if their sequences are, however the types were built. A message may be received if the sent signature
+// is a prefix of the received one.
 //
-// It takes the same small memory for any type: the sequence is not kept but its length by predefined type, and the
-// value of the polynomial with the sequence as coefficients at two points modulo 2^61-1. Two different sequences of n
-// types agree in it with a probability of (n/2^61)^2. [Type.Runs] yields the sequence itself.
+// Signatures of all types have the same small size: a signature stores the length of the sequence per
+// predefined type, and the value of the polynomial with the sequence as coefficients at two points modulo
+// 2^61-1. Two different sequences of n types agree with a probability of (n/2^61)^2. [Type.Runs] yields the
+// sequence.
 type Signature struct {
 	counts [basics]int64
 	points [2]point
@@ -251,7 +254,7 @@ type Signature struct {
 // point is the polynomial of a sequence, and the power of its length, at one base.
 type point struct{ value, power uint64 }
 
-// The points where polynomials are evaluated: any two large numbers.
+// The points at which polynomials are evaluated: any two large numbers.
 var bases = [2]uint64{0x0d3c_21bc_eccd_ad25, 0x1b8f_60fe_7b2a_8c63}
 
 // modulus is the Mersenne prime 2^61-1.
@@ -347,14 +350,14 @@ func addMod(a, b uint64) uint64 {
 	return sum
 }
 
-// bounds is a range of displacements, in bytes. Its zero value holds nothing.
+// bounds is a range of displacements, in bytes. Its zero value is empty.
 type bounds struct {
 	lo, hi int64
-	any    bool // holds something
-	set    bool // was set: is a pair of markers
+	any    bool // not empty
+	set    bool // set explicitly: a pair of markers
 }
 
-// join widens the bounds to hold other. Markers win over what is not marked.
+// join widens the bounds to include other. Markers take precedence.
 func (b *bounds) join(other bounds) {
 	switch {
 	case !other.any || b.set && !other.set:
@@ -393,7 +396,7 @@ func (b *bounds) pad(c *checked, alignment int64) {
 	}
 }
 
-// errOverflow is what a number past 63 bits is refused with.
+// errOverflow is the error for numbers that exceed 63 bits.
 var errOverflow = errors.New("a displacement, size or bound does not fit in 64 bits")
 
 // checked computes with 64-bit integers and remembers whether one overflowed.
@@ -426,8 +429,8 @@ func (c *checked) mul(a, b int64) int64 {
 	return product
 }
 
-// String returns the call that made the type, with its arguments in MPI's order; long lists and deep trees are cut
-// short.
+// String returns the call that made the type, with its arguments in MPI's order; long lists and deep trees
+// are truncated.
 func (t *Type) String() string { return t.string(8) }
 
 func (t *Type) string(depth int) string {
@@ -471,19 +474,19 @@ func (e *Envelope) children(depth int) string {
 		names = append(names, t.string(depth))
 	}
 	if len(e.Types) > longest {
-		names = append(names, fmt.Sprintf("... %d in all", len(e.Types)))
+		names = append(names, fmt.Sprintf("... %d in total", len(e.Types)))
 	}
 	return "[" + strings.Join(names, " ") + "]"
 }
 
-// longest is how many numbers of a list are printed.
+// longest is the maximum number of list elements that are printed.
 const longest = 6
 
-// short returns a list of numbers, cut short.
+// short returns a list of numbers, truncated.
 func short[T any](numbers []T) string {
 	if len(numbers) <= longest {
 		return fmt.Sprint(numbers)
 	}
 	text := fmt.Sprint(numbers[:longest])
-	return fmt.Sprintf("%s ... %d in all]", strings.TrimSuffix(text, "]"), len(numbers))
+	return fmt.Sprintf("%s ... %d in total]", strings.TrimSuffix(text, "]"), len(numbers))
 }

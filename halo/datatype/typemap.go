@@ -5,13 +5,13 @@ import (
 	"iter"
 )
 
-// TypeMap yields the displacement of every predefined type in one element, in pack order: the definition of what a type
-// is. It walks through the tree of constructors in the simplest way; tests compare everything faster with it.
+// TypeMap yields the displacement of every predefined type in one element, in pack order: the definition of a
+// type. It walks the tree of constructors in the simplest way; tests compare everything faster with it.
 func (t *Type) TypeMap() iter.Seq2[int64, Basic] {
 	return func(yield func(int64, Basic) bool) { t.walk(0, yield) }
 }
 
-// walk yields the type map of an element at a displacement and reports whether to go on.
+// walk yields the type map of an element at a displacement and reports whether to continue.
 func (t *Type) walk(at int64, yield func(int64, Basic) bool) bool {
 	if t.env.Combiner == Named {
 		return yield(at, t.env.Basic)
@@ -21,7 +21,7 @@ func (t *Type) walk(at int64, yield func(int64, Basic) bool) bool {
 	}
 	return t.blocks(func(displacement int64, length int, child *Type) bool {
 		if child.size == 0 {
-			return true // any number of them
+			return true // there may be any number of them
 		}
 		for i := range int64(length) {
 			if !child.walk(at+displacement+i*child.Extent(), yield) {
@@ -64,7 +64,7 @@ func (t *Type) vectorBlocks(f func(int64, int, *Type) bool) bool {
 	return true
 }
 
-// rows calls f for every row of a subarray within its level-th dimension, counted from the one that runs fastest, at an
+// rows calls f for every row of a subarray within its level-th dimension, counted from the fastest, at an
 // index of elements.
 func (t *Type) rows(level int, index int64, f func(int64, int, *Type) bool) bool {
 	e := &t.env
@@ -82,8 +82,8 @@ func (t *Type) rows(level int, index int64, f func(int64, int, *Type) bool) bool
 	return true
 }
 
-// Runs yields the sequence of predefined types in one element, run by run: each with the number of times that it
-// follows itself. It walks through the whole type map and keeps nothing.
+// Runs yields the sequence of predefined types in one element, run by run: each with the number of its
+// consecutive occurrences. It walks through the whole type map without storing it.
 func (t *Type) Runs() iter.Seq2[Basic, int64] {
 	return func(yield func(Basic, int64) bool) {
 		var last Basic
@@ -104,11 +104,11 @@ func (t *Type) Runs() iter.Seq2[Basic, int64] {
 	}
 }
 
-// Pack copies count elements of a type from src to the start of dst, in pack order. Displacement 0 of the first element
-// lies at src[origin]. It is the definition of packing, written as simply as can be: it walks through the type map, one
-// predefined type at a time. [Layout.Pack] does the same fast.
+// Pack copies count elements of a type from src to the start of dst, in pack order. Displacement 0 of the
+// first element is at src[origin]. It defines packing in the simplest way: it walks through the type map, one
+// predefined type at a time. [Layout.Pack] is fast.
 //
-// An error says that dst is too short or that elements reach out of src; then nothing was copied.
+// If dst is too short, or elements are not inside src, it returns an error and copies nothing.
 func Pack(dst, src []byte, origin int64, t *Type, count int) error {
 	if err := t.fits(len(dst), len(src), origin, count); err != nil {
 		return fmt.Errorf("datatype: pack: %w", err)
@@ -120,8 +120,8 @@ func Pack(dst, src []byte, origin int64, t *Type, count int) error {
 	return nil
 }
 
-// Unpack copies what [Pack] packed from the start of src back to where it lies in dst, and touches no other byte. Where
-// elements overlap, which MPI forbids of what is received into, the last in pack order stays.
+// Unpack copies bytes packed by [Pack] from the start of src to their places in dst, and changes no other
+// bytes. If elements overlap, which MPI forbids for receives, the last in pack order remains.
 func Unpack(dst []byte, origin int64, src []byte, t *Type, count int) error {
 	if err := t.fits(len(src), len(dst), origin, count); err != nil {
 		return fmt.Errorf("datatype: unpack: %w", err)
@@ -152,7 +152,7 @@ func (t *Type) fits(packed, buffer int, origin int64, count int) error {
 		return errNoType
 	}
 	if count < 0 {
-		return fmt.Errorf("count %d is negative", count)
+		return fmt.Errorf("count must not be negative, got %d", count)
 	}
 	var c checked
 	size := c.mul(t.size, int64(count))
@@ -166,12 +166,12 @@ func (t *Type) fits(packed, buffer int, origin int64, count int) error {
 // fits returns an error unless size bytes fit into packed, and the range from lo to hi about the origin into buffer.
 func fits(packed, buffer int, origin, size, lo, hi int64) error {
 	if int64(packed) < size {
-		return fmt.Errorf("%d packed bytes do not fit into %d", size, packed)
+		return fmt.Errorf("the packed buffer must have at least %d bytes, got %d", size, packed)
 	}
 	var c checked
 	outside := c.add(origin, lo) < 0 || c.add(origin, hi) > int64(buffer)
 	if size > 0 && (outside || c.overflow) {
-		return fmt.Errorf("bytes %d to %d around %d reach out of %d", lo, hi, origin, buffer)
+		return fmt.Errorf("bytes %d to %d from origin %d must be in the %d bytes of the buffer", lo, hi, origin, buffer)
 	}
 	return nil
 }

@@ -6,23 +6,22 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// delayTime is how long a host stream is held up, and delayCopies copies of
-// delayBytes from pinned memory keep a GPU about as long.
+// delayTime is how long a CPU stream is delayed; delayCopies copies of delayBytes from pinned memory delay a
+// GPU stream about as long.
 const (
 	delayTime   = 5 * time.Millisecond
 	delayBytes  = 8 << 20
 	delayCopies = 32
 )
 
-// delay is work that keeps a stream busy for some milliseconds and touches no
-// field. The subdomain whose stream it is queued on comes late, and who should wait
-// for it and does not reads or overwrites the wrong values.
+// delay is work that keeps a stream busy for some milliseconds and uses no field. A device that should wait
+// for the delayed subdomain and does not reads or overwrites wrong values.
 type delay struct {
-	sleep    *streams.Kernel // where Go runs
-	dst, src *streams.Memory // else
+	sleep    *streams.Kernel // on CPU devices
+	dst, src *streams.Memory // on GPUs
 }
 
-// newDelay makes a delay for a device, to be closed with open.
+// newDelay makes a delay for a device; open closes it.
 func newDelay(d *streams.Device, open *streams.Resources) (l *delay, err error) {
 	l = &delay{}
 	if d.GoKernels {

@@ -1,8 +1,7 @@
-// Package halotest checks exchanges of ghost regions against geometry alone. It
-// gives every point of a field a value made of its place in the whole grid,
-// poisons the ghosts, has them exchanged, and compares every point with what its
-// place says. It shares nothing with the code that plans and carries out
-// exchanges, and a program that embeds halo may call it from its own tests.
+// Package halotest checks exchanges of ghost regions against geometry alone. It gives every point of a field
+// a value that encodes its place in the whole grid, poisons the ghosts, exchanges them, and compares every
+// point with the value of its place. It shares no code with the planning and execution of exchanges. Programs
+// that embed halo may call it from their tests.
 package halotest
 
 import (
@@ -19,32 +18,29 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// limit is how long a device may take for anything here.
-const limit = 60 * time.Second
+// limit is the limit of any device operation.
+const limit = 5 * time.Minute
 
-// Case is an exchange to be checked.
+// Case is an exchange to check.
 type Case struct {
-	Placement *halo.Placement
-	Links     *p2p.Links
-	Compiler  *kernels.Compiler
-	Path      p2p.Path
-	Specs     []halo.Spec // of fields that are exchanged together, each of its own
-	// Rounds is how many exchanges follow each other without the host waiting
-	// in between; less than 1 counts as 3.
+	Placement *halo.Placement   // required: devices of the subdomains
+	Links     *p2p.Links        // required: links between them
+	Compiler  *kernels.Compiler // required: compiler of the copy kernels
+	Path      p2p.Path          // path of all messages; "" means Auto
+	Specs     []halo.Spec       // one per field; the fields are exchanged together
+	// Rounds is the number of exchanges without host synchronization in between; values below 1 mean 3.
 	Rounds int
-	// Late reports whether the stream of a subdomain is held up for some
-	// milliseconds at the start of a round. An exchange that does not wait for it
-	// shows then, and not only by bad luck. nil for never.
+	// Late reports whether the stream of a subdomain is delayed by some milliseconds at the start of a round.
+	// Then an exchange that does not wait for it fails reliably. Default: never.
 	Late func(round, rank int) bool
-	// Exchange carries one out; nil for Exchanger.Exchange.
+	// Exchange executes one exchange. Default: Exchanger.Exchange.
 	Exchange func(x *halo.Exchanger, at []*streams.Stream) error
 }
 
-// Run carries out the case on fields of its own and returns the first point that is
-// wrong, with what it holds and what it should hold, in bytes, or whatever failed.
-// Ghosts behind physical faces hold the same of each place in all subdomains, and are to hold that afterwards: an
-// exchange may bring those beside a neighbor from there. All other ghosts that no exchange brings are to stay as they
-// were.
+// Run executes the case on its own fields and returns the first wrong point, with its value and the expected
+// value in bytes, or any other error. Ghosts outside physical boundaries have equal values for equal places
+// in all subdomains, also after the exchange, which may bring those next to a neighbor from there. All other
+// ghosts that an exchange does not update must keep their values.
 func (c Case) Run() (err error) {
 	var open streams.Resources
 	defer func() {
@@ -74,7 +70,7 @@ func (c Case) Run() (err error) {
 	return r.run()
 }
 
-// trial is a case under way.
+// trial is a case in progress.
 type trial struct {
 	Case
 	fields    []*halo.Field
@@ -84,18 +80,17 @@ type trial struct {
 	delays    []*delay // by rank; nil if none is late
 }
 
-// block is one array of one subdomain, with what went into it and came out of it
-// in one round.
+// block is one array of one subdomain, with its values before and after one round.
 type block struct {
 	field, rank, component, round int
 	in, out                       *streams.Memory
 }
 
-// run puts the values of every round onto the devices, exchanges them and brings
-// them back, all queued at once, and then compares.
+// run copies the values of every round to the devices, exchanges them and copies them back, all queued at
+// once, and then compares.
 func (t *trial) run() error {
 	for _, d := range t.Placement.Devices {
-		if d == nil { // of another process
+		if d == nil { // owned by another process
 			t.at, t.delays = append(t.at, nil), append(t.delays, nil)
 			continue
 		}
@@ -151,8 +146,8 @@ func (t *trial) run() error {
 	return nil
 }
 
-// prepare fills host memory with the values of one round. Every ghost is wrong
-// at first, or the comparison would show nothing.
+// prepare fills host memory with the values of one round. Every ghost is wrong at first; otherwise the
+// comparison would prove nothing.
 func (t *trial) prepare(round int) (blocks []*block, err error) {
 	for i, f := range t.fields {
 		for rank := range f.Parts {
@@ -178,7 +173,7 @@ func (t *trial) prepare(round int) (blocks []*block, err error) {
 	return blocks, nil
 }
 
-// holdUp makes late who is late in a round.
+// holdUp delays the late subdomains of a round.
 func (t *trial) holdUp(round int) error {
 	for rank, l := range t.delays {
 		if l == nil || !t.Late(round, rank) {
@@ -213,7 +208,7 @@ func (t *trial) queue(blocks []*block) error {
 	return nil
 }
 
-// arrays returns how many arrays a subdomain has of the field.
+// arrays returns the number of arrays of the field in a subdomain.
 func arrays(f *halo.Field) int {
 	if f.Spec.SoA {
 		return max(1, f.Spec.Components)
@@ -221,8 +216,7 @@ func arrays(f *halo.Field) int {
 	return 1
 }
 
-// eachPoint calls f with every point of a block, ghosts included, and its bytes in
-// the memory.
+// eachPoint calls f with every point of a block, including ghosts, and its bytes in the memory.
 func (t *trial) eachPoint(b *block, f func(p domain.Vec, bytes []byte) error, m *streams.Memory) error {
 	field := t.fields[b.field]
 	l := field.Array(b.rank, b.component).Layout
@@ -242,11 +236,11 @@ func (t *trial) eachPoint(b *block, f func(p domain.Vec, bytes []byte) error, m 
 	return nil
 }
 
-// poison is what ghosts hold before an exchange, a byte.
+// poison is the value of every byte of ghosts before an exchange.
 const poison = 0xA5
 
-// before sets the bytes of a point: an owned one to its value, a ghost behind a physical face to another value of its
-// place, and all other ghosts to poison.
+// before sets the bytes of a point: an owned point to its value, a ghost outside a physical boundary to
+// another value of its place, and all other ghosts to poison.
 func (t *trial) before(b *block, p domain.Vec, bytes []byte) {
 	f := t.fields[b.field]
 	if f.Cut.Subdomains[b.rank].Box.Contains(p) {
@@ -268,7 +262,7 @@ func (t *trial) before(b *block, p domain.Vec, bytes []byte) {
 	}
 }
 
-// compare looks at every point of a block after its exchange.
+// compare checks every point of a block after its exchange.
 func (t *trial) compare(b *block) error {
 	f := t.fields[b.field]
 	own := f.Cut.Subdomains[b.rank].Box
@@ -290,13 +284,13 @@ func (t *trial) compare(b *block) error {
 			return nil
 		}
 		return fmt.Errorf("halotest: round %d, field %q, component %d, subdomain %d on device %v, which owns %v: "+
-			"point %v holds %x; it stands for point %v and should hold %x",
-			b.round, f.Spec.Name, b.component, b.rank, f.Placement.Devices[b.rank], own, p, got, q, want)
+			"point %v is %x, must be %x as point %v",
+			b.round, f.Spec.Name, b.component, b.rank, f.Placement.Devices[b.rank], own, p, got, want, q)
 	}, b.out)
 }
 
-// moved reports which bytes of a point an exchange moves: all but the gaps of a type, as the
-// definition of unpacking has them.
+// moved reports which bytes of a point an exchange moves: all except the gaps of a type, by the definition of
+// unpacking.
 func moved(s halo.Spec, bytes int) []bool {
 	touched := make([]byte, bytes)
 	if s.Type == nil {
@@ -307,7 +301,7 @@ func moved(s halo.Spec, bytes int) []bool {
 		count := bytes / int(s.Type.Extent())
 		packed := slices.Repeat([]byte{1}, count*int(s.Type.Size()))
 		if err := datatype.Unpack(touched, -s.Type.LB(), packed, s.Type, count); err != nil {
-			panic(err) // the field was made of the type
+			panic(err) // the field was made with the type
 		}
 	}
 	moves := make([]bool, bytes)
@@ -317,9 +311,9 @@ func moved(s halo.Spec, bytes int) []bool {
 	return moves
 }
 
-// source returns the owned point that a point of a subdomain stands for, and
-// whether the field's exchange brings it: not behind physical faces, not across edges
-// or corners beyond its connectivity, and not beyond the component's own width.
+// source returns the owned point that a point of a subdomain is a copy of, and whether the field's exchange
+// updates it: not outside physical boundaries, not across edges or corners beyond its connectivity, and not
+// beyond the component's width.
 func source(f *halo.Field, component int, own domain.Box, p domain.Vec) (q domain.Vec, reached bool) {
 	q = p
 	across := 0
@@ -345,9 +339,8 @@ func source(f *halo.Field, component int, own domain.Box, p domain.Vec) (q domai
 	return q, across <= int(f.Spec.Connectivity)+1
 }
 
-// value fills bytes with what an owned point holds in one round: numbers that
-// repeat nowhere in the fields of a case, except in elements of a few bytes (SplitMix64
-// of the point's place), and are never poison.
+// value fills bytes with the value of an owned point in one round: numbers that are unique in the fields of a
+// case, except for elements of a few bytes (SplitMix64 of the point's place), and are never poison.
 func value(bytes []byte, b *block, g domain.Grid, p domain.Vec) {
 	place := uint64(p[0]) + uint64(g.Size[0])*(uint64(p[1])+uint64(g.Size[1])*uint64(p[2]))
 	all := bytes

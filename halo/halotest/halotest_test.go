@@ -19,7 +19,7 @@ import (
 func newCase(t *testing.T, s halo.Spec) halotest.Case {
 	t.Helper()
 	set := testdevices.Host(t, 2)
-	grid := test.Must(domain.NewGrid([]int{40, 41}, [3]bool{false, true}))(t)
+	grid := test.Must(domain.NewGrid([]int{40, 41}, []bool{false, true}))(t)
 	cut := test.Must(domain.Decompose(grid, domain.Vec{1, 2, 1}))(t)
 	place := test.Must(halo.Place(cut, set.Devices))(t)
 	return halotest.Case{Placement: place, Links: set.Links, Compiler: set.Compiler, Path: p2p.Peer, Specs: []halo.Spec{s}}
@@ -27,21 +27,21 @@ func newCase(t *testing.T, s halo.Spec) halotest.Case {
 
 func nothing(*halo.Exchanger, []*streams.Stream) error { return nil }
 
-// Every ghost is wrong before an exchange, down to elements of one byte: who brings
-// nothing is found out at the first of them.
+// Every ghost is wrong before an exchange, even with one-byte elements: an exchange that does nothing fails
+// at the first ghost.
 func TestEveryGhostIsWrongAtFirst(t *testing.T) {
-	for _, e := range []halo.Element{halo.Bytes(1), halo.Bytes(3), halo.Float32, halo.Complex128} {
+	for _, e := range []domain.Element{domain.Bytes(1), domain.Bytes(3), halo.Float32, domain.Complex128} {
 		c := newCase(t, halo.Spec{Name: "u", Element: e, Width: domain.UniformRadius(2, 1)})
 		if err := c.Run(); err != nil {
 			t.Errorf("%s: %v", e, err)
 		}
 		c.Exchange = nothing
 		err := c.Run()
-		test.Says(t, err, "point [0 -1 0] holds "+strings.Repeat("a5", e.Size()))
+		test.Says(t, err, "point [0 -1 0] is "+strings.Repeat("a5", e.Size()))
 	}
 }
 
-// A program that embeds halo checks its own grid, fields and devices.
+// A program that embeds halo can check its own grid, fields and devices.
 func Example() {
 	ctx := context.Background()
 	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 4})
@@ -51,7 +51,7 @@ func Example() {
 	defer session.Close()
 	u := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 2), Connectivity: halo.Corners}
 	place, err := session.Cut(ctx, halo.Cutting{
-		Size: []int{31, 17}, Periodic: [3]bool{true, false}, Fields: []halo.Spec{u}, Parts: domain.Vec{2, 2},
+		Size: []int{31, 17}, Periodic: []bool{true, false}, Fields: []halo.Spec{u}, Parts: []int{2, 2},
 	})
 	if err != nil {
 		panic(err)

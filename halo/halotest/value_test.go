@@ -6,7 +6,7 @@ import (
 	"github.com/halox/halox/domain"
 )
 
-// Of elements of one byte, one in 256 would be poison by chance.
+// With one-byte elements, one value in 256 would be poison by chance.
 func TestNoValueIsPoison(t *testing.T) {
 	g := domain.Grid{Dims: 2, Size: domain.Vec{64, 64, 1}}
 	seen := map[byte]bool{}

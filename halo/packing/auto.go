@@ -13,22 +13,22 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// timed is what an engine took.
+// timed is the measured time of an engine.
 type timed struct {
 	Engine Engine        `json:"engine"`
 	Time   time.Duration `json:"ns"`
 }
 
-// tuningsVersion changes when tasks are measured otherwise. The engines have revisions.
+// tuningsVersion changes when tasks are measured differently. The engines have their own revisions.
 const tuningsVersion = 4
 
 var errUnknown = errors.New("packing: not measured in a dry run")
 
-// fastest returns a job of the fastest engine for the task's layout. The engines are measured once for each kind
-// of device and task: the compiler's cache keeps the times.
+// fastest returns a job of the fastest engine for the task's layout. The engines are measured once for each
+// kind of device and task, and the compiler's cache keeps the times.
 func (p *Packer) fastest(t *task) (*Job, error) {
 	if t.message.Layout.Size() == 0 {
-		return &Job{Engine: Targeted, Why: "there is nothing to do"}, nil
+		return &Job{Engine: Targeted, Why: "empty message"}, nil
 	}
 	var dry []timed
 	times, _, err := kernels.Remember(p.compiler, "packing", p.tuningKey(t), p.isTuned, func() ([]timed, error) {
@@ -47,7 +47,7 @@ func (p *Packer) fastest(t *task) (*Job, error) {
 	return p.first(times, t)
 }
 
-// isTuned reports whether the times can have been measured of these engines.
+// isTuned reports whether the times are measurements of these engines.
 func (p *Packer) isTuned(times []timed) bool {
 	names := namesOf(p.engines)
 	return len(times) > 0 && !slices.ContainsFunc(times, func(m timed) bool {
@@ -55,9 +55,9 @@ func (p *Packer) isTuned(times []timed) bool {
 	})
 }
 
-// first returns a job of the first engine that supports the task. The measurement may come from another type with
-// the same layout, and an engine may suit that type only: blocks of an indexed_block that touch have one length for
-// targeted.
+// first returns a job of the first engine that supports the task. The measurement may come from another type
+// with the same layout, and an engine may support only that type: adjacent blocks of an indexed_block have
+// one length for targeted.
 func (p *Packer) first(order []timed, t *task) (*Job, error) {
 	for _, m := range order {
 		j, err := p.suited(m.Engine, t)
@@ -69,7 +69,7 @@ func (p *Packer) first(order []timed, t *task) (*Job, error) {
 			return j, nil
 		}
 	}
-	return nil, fmt.Errorf("packing: %s: %w, nor does any other", t.name(), ErrUnsuited)
+	return nil, fmt.Errorf("packing: %s: %w (any of the engines)", t.name(), ErrUnsuited)
 }
 
 func listTimes(times []timed) string {
@@ -80,8 +80,8 @@ func listTimes(times []timed) string {
 	return strings.Join(all, ", ")
 }
 
-// tuningKey names all that the times depend on. What the addresses are multiples of belongs to it: it says how wide
-// words may be.
+// tuningKey names everything that the times depend on, including the alignment of the addresses, which
+// determines the word size.
 func (p *Packer) tuningKey(t *task) string {
 	var engines []string
 	for _, e := range p.engines {
@@ -93,7 +93,7 @@ func (p *Packer) tuningKey(t *task) string {
 		p.options, t.message.Layout.Key(), t.alignment(), t.message.Type != nil)
 }
 
-// where says what kind of memory a span lies in, as the packer's device sees it.
+// where names the kind of memory of a span, as seen by the packer's device.
 func (p *Packer) where(s streams.Span) string {
 	switch {
 	case s.Memory.Pinned():
@@ -104,7 +104,7 @@ func (p *Packer) where(s streams.Span) string {
 	return "peer"
 }
 
-// suited makes a job of an engine; nil if the engine does not suit the task.
+// suited makes a job of an engine; nil if the engine does not support the task.
 func (p *Packer) suited(e Engine, t *task) (*Job, error) {
 	j, err := p.jobOf(e, t)
 	if errors.Is(err, ErrUnsuited) {
@@ -113,10 +113,10 @@ func (p *Packer) suited(e Engine, t *task) (*Job, error) {
 	return j, err
 }
 
-// autoBudget is how long one engine is timed.
+// autoBudget is the time for measuring one engine.
 const autoBudget = time.Millisecond
 
-// measure returns the times of the engines that suit the task, the fastest first.
+// measure returns the times of the engines that support the task, the fastest first.
 func (p *Packer) measure(t *task) (times []timed, err error) {
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
@@ -142,15 +142,15 @@ func (p *Packer) measure(t *task) (times []timed, err error) {
 	}
 	switch {
 	case len(jobs) == 0:
-		return nil, ErrUnsuited // nor does any other
+		return nil, ErrUnsuited // no engine is suitable
 	case p.device.IsDry():
 		return p.largest(t)
 	}
 	return clock.compare(jobs)
 }
 
-// largest returns the engines that suit the task, the one that takes the most memory first: a dry run does not know
-// which will be the fastest.
+// largest returns the engines that support the task, the one with the most memory first: a dry run does not
+// know which is the fastest.
 func (p *Packer) largest(t *task) (all []timed, err error) {
 	takes := map[Engine]int64{}
 	for _, e := range namesOf(p.engines) {
@@ -173,11 +173,11 @@ func (p *Packer) largest(t *task) (all []timed, err error) {
 	return all, nil
 }
 
-// hopeless is how many times as long as the fastest an engine takes that is not run again.
+// hopeless is the time, relative to the fastest engine, above which an engine is not measured again.
 const hopeless = 3
 
-// compare returns the times of the jobs, the fastest first. A job whose first run takes far longer than another's is
-// not run again; the others are timed in rounds.
+// compare returns the times of the jobs, the fastest first. A job whose first run is far slower than the
+// fastest is not run again; the others are timed in rounds.
 func (c *Clock) compare(jobs []*Job) (times []timed, err error) {
 	var ones []time.Duration
 	for _, j := range jobs {
@@ -187,7 +187,7 @@ func (c *Clock) compare(jobs []*Job) (times []timed, err error) {
 		}
 		ones = append(ones, one)
 	}
-	limit := hopeless*slices.Min(ones) + autoBudget/50 // one run of a few microseconds says little
+	limit := hopeless*slices.Min(ones) + autoBudget/50 // single runs of a few microseconds are inaccurate
 	var left []*Job
 	var theirs []time.Duration
 	for i, j := range jobs {
@@ -205,15 +205,15 @@ func (c *Clock) compare(jobs []*Job) (times []timed, err error) {
 	return times, err
 }
 
-// maxScratch is how much memory a trial of unpacking may take for the place.
+// maxScratch is the maximum memory of a trial of unpacking, in bytes.
 const maxScratch = 1 << 30
 
-// line is what the addresses of memory are multiples of, and more.
+// line is the minimum alignment of allocated memory, in bytes.
 const line = 128
 
-// trial returns the task with scratch buffers of the same kinds of memory and alignment, so that the caller's memory is
-// not written. Packing reads the caller's place. Unpacking writes to scratch memory; where that would be large, packing
-// is timed instead.
+// trial returns the task with scratch buffers of the same kinds of memory and alignment, so that the caller's
+// memory is not written. Packing reads the caller's memory. Unpacking writes to scratch memory; if that would
+// be too large, packing is timed instead.
 func (p *Packer) trial(t *task, open *streams.Resources) (*task, error) {
 	r := *t
 	l := t.message.Layout
@@ -231,7 +231,7 @@ func (p *Packer) trial(t *task, open *streams.Resources) (*task, error) {
 	if err != nil {
 		return nil, err
 	}
-	start := t.place.Data.Address() + uint64(t.place.Origin+l.TrueLB()) // lies as it does there
+	start := t.place.Data.Address() + uint64(t.place.Origin+l.TrueLB()) // same alignment as the original
 	r.place = Place{Data: place.All(), Origin: int64(start%line) - l.TrueLB()}
 	return &r, nil
 }

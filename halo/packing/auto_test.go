@@ -15,7 +15,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// autoBench is a host device, a stream, and a folder for what is measured.
+// autoBench is a CPU device, a stream, and a folder for measurements.
 type autoBench struct {
 	device *streams.Device
 	stream *streams.Stream
@@ -34,7 +34,7 @@ func (b *autoBench) packer(t *testing.T, o Options) *Packer {
 	return b.packerOf(t, o, engines())
 }
 
-// packerOf returns a packer that knows from others only what is in the folder.
+// packerOf returns a packer that shares only the folder with other packers.
 func (b *autoBench) packerOf(t *testing.T, o Options, engines []engine) *Packer {
 	t.Helper()
 	p := test.Must(newPacker(kernels.NewCompiler(kernels.Options{Cache: b.cache}), b.device, o, engines))(t)
@@ -42,17 +42,17 @@ func (b *autoBench) packerOf(t *testing.T, o Options, engines []engine) *Packer 
 	return p
 }
 
-// teach has the packer remember what engines take for a task.
+// teach makes the packer save times of engines for a task.
 func (b *autoBench) teach(t *testing.T, p *Packer, a *task, times ...timed) {
 	t.Helper()
 	got, known, err := kernels.Remember(p.compiler, "packing", p.tuningKey(a), p.isTuned,
 		func() ([]timed, error) { return times, nil })
 	if err != nil || known {
-		t.Fatalf("%v was known: %v", got, err)
+		t.Fatalf("%v was cached: %v", got, err)
 	}
 }
 
-// column returns a task that packs every third number of some, which all engines suit.
+// column returns a task that packs every third number, which all engines support.
 func (b *autoBench) column(t *testing.T, n int) *task {
 	t.Helper()
 	return b.task(t, test.Must(datatype.Vector(n, 1, 3, datatype.Float64))(t))
@@ -67,7 +67,7 @@ func (b *autoBench) task(t *testing.T, typ *datatype.Type) *task {
 	return &task{message: c, packed: to.All(), place: Place{Data: from.All()}}
 }
 
-// by makes a job, checks that it packs what it should, and returns its engine and why.
+// by makes a job, checks the bytes that it packs, and returns its engine and why it was chosen.
 func (b *autoBench) by(t *testing.T, p *Packer, e Engine, a *task) (Engine, string) {
 	t.Helper()
 	j := test.Must(p.Pack(e, a.packed, a.place, a.message))(t)
@@ -89,15 +89,15 @@ func (b *autoBench) by(t *testing.T, p *Packer, e Engine, a *task) (Engine, stri
 	return j.Engine, j.Why
 }
 
-// Auto measures, remembers, and does not measure again, whichever packer it is.
-func TestAutoRemembers(t *testing.T) {
+// Auto measures once and saves the result for all packers.
+func TestAutoMeasuresOnce(t *testing.T) {
 	b := newAutoBench(t)
 	a := b.column(t, 100)
 	p := b.packer(t, Options{})
 	engine, why := b.by(t, p, Auto, a)
 	for _, e := range Engines() {
 		if !strings.Contains(why, string(e)+" ") {
-			t.Errorf("nothing is said of %s: %s", e, why)
+			t.Errorf("%s is missing: %s", e, why)
 		}
 	}
 	if !strings.HasPrefix(why, "measured: "+string(engine)+" ") {
@@ -113,7 +113,7 @@ func TestAutoRemembers(t *testing.T) {
 	}
 }
 
-// Times that cannot have been measured of the engines are not used.
+// Times that cannot be measurements of the engines are ignored.
 func TestAutoIgnoresABrokenCache(t *testing.T) {
 	p := newAutoBench(t).packer(t, Options{})
 	for name, c := range map[string]struct {
@@ -131,8 +131,8 @@ func TestAutoIgnoresABrokenCache(t *testing.T) {
 	}
 }
 
-// Two types with one layout: what suits one need not suit the other.
-func TestAutoOfAnotherTypeWithTheLayout(t *testing.T) {
+// Two types with one layout: an engine may support only one of them.
+func TestAutoOfTypesWithOneLayout(t *testing.T) {
 	b := newAutoBench(t)
 	p := b.packer(t, Options{})
 	equal := b.task(t, test.Must(datatype.IndexedBlock(3, []int{0, 3, 10, 25}, datatype.Int32))(t))
@@ -145,6 +145,6 @@ func TestAutoOfAnotherTypeWithTheLayout(t *testing.T) {
 		t.Errorf("blocks of one length: %s", e)
 	}
 	if e, _ := b.by(t, p, Auto, unequal); e != Units {
-		t.Errorf("blocks that have become one: %s", e)
+		t.Errorf("joined blocks: %s", e)
 	}
 }

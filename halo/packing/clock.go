@@ -10,7 +10,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Clock times jobs of a device against each other. Close frees it.
+// Clock compares the times of jobs of a device. Close frees it.
 type Clock struct{ timer *flags.Timer }
 
 // NewClock makes a clock for jobs of packers of the device.
@@ -24,16 +24,15 @@ func NewClock(c *kernels.Compiler, d *streams.Device) (*Clock, error) {
 
 const (
 	rounds     = 7
-	maxRuns    = 400 // of a batch
-	maxGated   = 500 // operations that are queued behind a gate: streams hold some more
+	maxRuns    = 400 // per batch
+	maxGated   = 500 // queued operations behind a gate; streams hold a few more
 	clockLimit = 60 * time.Second
 )
 
-// Batches returns how long each of the jobs takes on the device, in their order, from one run
-// to the next of some that follow each other, once for each round. The jobs take turns, a batch of runs each,
-// for some rounds, so that a clock that slows down or a neighbour who comes and goes hits
-// all of them alike. The budget is what all batches of a job take together, about; each
-// job runs some times even if it takes longer. The jobs do their work, many times.
+// Batches returns the device time per run of each job, in their order, for each round. In each round every
+// job runs one batch of consecutive runs, so that changing clocks and other load affect all jobs alike. The
+// budget is the approximate total time of all batches of a job; each job runs a few times even if it takes
+// longer. The jobs do their actual work, many times.
 func (c *Clock) Batches(budget time.Duration, jobs ...*Job) ([][]time.Duration, error) {
 	var ones []time.Duration
 	for _, j := range jobs {
@@ -46,16 +45,14 @@ func (c *Clock) Batches(budget time.Duration, jobs ...*Job) ([][]time.Duration, 
 	return c.rounds(budget, jobs, ones)
 }
 
-// once returns what a job takes, roughly. It has run then: it is compiled, and what it
-// needs is on the device.
+// once returns the approximate time of a job. After it the job is compiled and its data is on the device.
 func (c *Clock) once(j *Job) (time.Duration, error) { return c.batch(j, 1, false) }
 
-// medians returns those of the rounds of each job.
+// medians returns the median over the rounds of each job.
 //
-// The median it is, and not the shortest batch: what disturbs a batch may make it shorter,
-// too, as a GPU's clock does that was idle and is cool. The luckiest of seven decides for
-// one or the other of two engines that are alike; half of the rounds have to be off to move
-// the median.
+// The median is used rather than the minimum because disturbances can also make a batch shorter, for example
+// the clock of a GPU that was idle and is cool. With the minimum, the luckiest of seven batches would decide
+// between similar engines; half of the rounds must be off to move the median.
 func medians(all [][]time.Duration) (m []time.Duration) {
 	for _, times := range all {
 		m = append(m, slices.Sorted(slices.Values(times))[len(times)/2])
@@ -63,7 +60,7 @@ func medians(all [][]time.Duration) (m []time.Duration) {
 	return m
 }
 
-// rounds runs the rounds. What once returned says how many runs fit into a batch.
+// rounds runs the rounds. The times of once determine the number of runs per batch.
 func (c *Clock) rounds(budget time.Duration, jobs []*Job, ones []time.Duration) ([][]time.Duration, error) {
 	all := make([][]time.Duration, len(jobs))
 	for range rounds {
@@ -79,8 +76,9 @@ func (c *Clock) rounds(budget time.Duration, jobs []*Job, ones []time.Duration) 
 	return all, nil
 }
 
-// batch runs the job so many times and returns the mean time of a run, at least 1 ns. One more run comes before: what
-// the job before left in the caches must not count. If gated, all runs are queued before the first begins.
+// batch runs the job a number of times and returns the mean time per run, at least 1 ns. One extra run comes
+// first, so that cache contents left by the previous job do not count. If gated, all runs are queued before
+// the first begins.
 func (c *Clock) batch(j *Job, runs int, gated bool) (time.Duration, error) {
 	queue := func() error { return j.Queue(c.timer.Stream) }
 	took, err := c.timer.Time(gated, queue, func() error {
@@ -97,5 +95,5 @@ func (c *Clock) batch(j *Job, runs int, gated bool) (time.Duration, error) {
 	return max(1, took/time.Duration(runs)), nil
 }
 
-// Close frees its memory. Closing twice is not an error.
+// Close frees the clock. Closing twice is not an error.
 func (c *Clock) Close() error { return c.timer.Close() }

@@ -14,7 +14,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// newTestClock returns a clock of a host device.
+// newTestClock returns a clock of a CPU device.
 func newTestClock(t *testing.T) *Clock {
 	t.Helper()
 	c := test.Must(NewClock(kernels.NewCompiler(kernels.Options{}), testdevices.Host(t, 1).Devices[0]))(t)
@@ -22,7 +22,7 @@ func newTestClock(t *testing.T) *Clock {
 	return c
 }
 
-// spy makes a job for a clock that takes so long, and notes that it ran.
+// spy makes a job for a clock that takes d, and records that it ran.
 func spy(t *testing.T, c *Clock, ran *[]Engine, e Engine, d time.Duration) *Job {
 	t.Helper()
 	k := test.Must(c.timer.Stream.Device().NewKernel(streams.KernelSpec{Name: "spy", Run: func() {
@@ -35,8 +35,8 @@ func spy(t *testing.T, c *Clock, ran *[]Engine, e Engine, d time.Duration) *Job 
 	return j
 }
 
-// The jobs take turns, and each has its time in its place.
-func TestClockTakesTurns(t *testing.T) {
+// The jobs alternate, and their times are in their order.
+func TestClockAlternates(t *testing.T) {
 	var ran []Engine
 	c := newTestClock(t)
 	long, short := spy(t, c, &ran, Tree, 3*time.Millisecond), spy(t, c, &ran, Units, 300*time.Microsecond)
@@ -47,12 +47,12 @@ func TestClockTakesTurns(t *testing.T) {
 	turns := slices.Compact(ran)
 	want := slices.Compact(slices.Repeat([]Engine{Tree, Units, Tree}, 1+rounds))
 	if !slices.Equal(turns, want) {
-		t.Errorf("turns %v, not %v", turns, want)
+		t.Errorf("order %v, want %v", turns, want)
 	}
 }
 
-// A budget is what a job's batches take together, however short one run is.
-func TestClockKeepsToItsBudget(t *testing.T) {
+// The budget covers a job's batches together, however short one run is.
+func TestClockBudget(t *testing.T) {
 	for _, budget := range []time.Duration{7 * time.Millisecond, 70 * time.Millisecond} {
 		var ran []Engine
 		c := newTestClock(t)
@@ -64,8 +64,8 @@ func TestClockKeepsToItsBudget(t *testing.T) {
 	}
 }
 
-// What takes far longer than another is run no more than twice.
-func TestCompareDropsTheSlow(t *testing.T) {
+// A job far slower than another is run at most twice.
+func TestCompareDropsSlowJobs(t *testing.T) {
 	testdevices.Patiently(t, func(slow time.Duration) error {
 		var ran []Engine
 		c := newTestClock(t)
@@ -83,8 +83,8 @@ func TestCompareDropsTheSlow(t *testing.T) {
 	})
 }
 
-// A job that fails is named.
-func TestClockNamesWhatFails(t *testing.T) {
+// The error of a failed job names it.
+func TestClockNamesFailedJob(t *testing.T) {
 	broken := errors.New("out of order")
 	j := &Job{Engine: Bypass, queue: func(*streams.Stream) error { return broken }}
 	if _, err := newTestClock(t).Batches(time.Millisecond, j); !errors.Is(err, broken) || !strings.Contains(err.Error(), "engine bypass") {

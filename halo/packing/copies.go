@@ -12,7 +12,7 @@ const Copies Engine = "copies"
 
 var copiesEngine = engine{Copies, 1, (*Packer).copies}
 
-// maxCopies is how many driver copies a job may make.
+// maxCopies is the maximum number of driver copies of a job.
 const maxCopies = 1 << 14
 
 // boxCopy is one driver copy.
@@ -21,14 +21,14 @@ type boxCopy struct {
 	width, height, depth int64
 }
 
-// copies makes a job of driver copies: one for each three dimensions of a piece that the driver
-// can copy at once, else for two or one, and one for each block of a list.
+// copies makes a job of driver copies: one per three dimensions of a piece if the driver can copy them at
+// once, otherwise one per two or one dimensions, and one per block of a list.
 func (p *Packer) copies(j *Job, t *task) error {
 	l := t.message.Layout
 	var all []boxCopy
 	add := func(c datatype.Piece) error {
 		if all = append(all, t.box(&c)); len(all) > maxCopies {
-			return fmt.Errorf("%w: it takes more than %d copies", ErrUnsuited, maxCopies)
+			return fmt.Errorf("%w: it needs more than %d copies", ErrUnsuited, maxCopies)
 		}
 		return nil
 	}
@@ -75,11 +75,11 @@ func (t *task) box(p *datatype.Piece) boxCopy {
 	return c
 }
 
-// maxPitch is what rows may be apart for the driver: less than 2^31 bytes.
+// maxPitch is the maximum pitch of rows that the driver supports, in bytes.
 const maxPitch = 1<<31 - 1
 
-// isBox reports whether the driver copies the piece at once: rows that do not overlap,
-// and planes that are whole numbers of rows apart, on both sides.
+// isBox reports whether the driver can copy the piece at once: rows must not overlap, and the distance of
+// planes must be a multiple of that of rows, on both sides.
 func isBox(p *datatype.Piece) bool {
 	pitched := func(stride int64) bool { return stride >= p.Length && stride <= maxPitch }
 	switch p.Rank {
@@ -96,8 +96,7 @@ func isBox(p *datatype.Piece) bool {
 	return false
 }
 
-// eachBox cuts a piece into pieces that the driver copies at once, along its outermost
-// dimensions.
+// eachBox divides a piece into pieces that the driver can copy at once, along its outermost dimensions.
 func eachBox(p datatype.Piece, f func(datatype.Piece) error) error {
 	if isBox(&p) {
 		return f(p)

@@ -13,8 +13,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// What the file of an engine has: its name, and how it makes a job ready. This one is a copy of
-// the driver's for each block.
+// An engine's file has its name, and how it makes a job. This one makes a driver copy for each block.
 
 const blockwise Engine = "blockwise"
 
@@ -44,9 +43,9 @@ func (p *Packer) blockwise(j *Job, t *task) error {
 	return nil
 }
 
-// One more engine, which no other file knows, packs by its name and by auto, brings messages from
-// place to place, and has tunings of its own.
-func TestOneMoreEngine(t *testing.T) {
+// An additional engine, which no other file mentions, packs by its name and by auto, transfers messages, and
+// has its own measurements.
+func TestAdditionalEngine(t *testing.T) {
 	b := newAutoBench(t)
 	all := append(engines(), blockwiseEngine)
 	p, without := b.packerOf(t, Options{}, all), b.packer(t, Options{})
@@ -62,7 +61,7 @@ func TestOneMoreEngine(t *testing.T) {
 	if e, why := b.by(t, b.packerOf(t, Options{}, all), Auto, a); e != blockwise || why != "measured: blockwise 0.0 us, units 0.0 us" {
 		t.Errorf("auto took %s: %s", e, why)
 	}
-	test.Says(t, test.ErrorOf(without.Pack(blockwise, a.packed, a.place, a.message)), `no engine "blockwise": [copies `)
+	test.Says(t, test.ErrorOf(without.Pack(blockwise, a.packed, a.place, a.message)), `or auto, got "blockwise"`)
 	b.sendBlockwise(t, p)
 }
 
@@ -87,8 +86,8 @@ func (b *autoBench) sendBlockwise(t *testing.T, p *Packer) {
 	}
 }
 
-// What was measured is not used once there is another engine, or one has changed.
-func TestTuningsAreOfTheEngines(t *testing.T) {
+// Measurements are not used after an engine is added or changed.
+func TestTuningsDependOnEngines(t *testing.T) {
 	b := newAutoBench(t)
 	a := b.column(t, 50)
 	changed := engines()

@@ -11,7 +11,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// A column of a matrix is packed on the device where it lies.
+// Example packs a column of a matrix on the device.
 func Example() {
 	const rows, columns = 4, 5
 	platform := streams.HostPlatform(1) // or streams.CUDAPlatform("")
@@ -36,7 +36,7 @@ func Example() {
 	}
 	defer packer.Close()
 
-	matrix, _ := d.AllocPinned(rows * columns * 8) // device memory as well; this is easier to look at
+	matrix, _ := d.AllocPinned(rows * columns * 8) // device memory works too; pinned memory can be printed
 	packed, _ := d.AllocPinned(message.Layout.Size())
 	stream, _ := d.NewStream(streams.Normal)
 	for i := range rows * columns {

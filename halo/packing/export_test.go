@@ -2,8 +2,8 @@ package packing
 
 // For the tests of package packing_test.
 
-// TreeOptions and Serialise make the trees of engine Tree.
+// TreeOptions and Serialize make the trees of engine Tree.
 type TreeOptions = treeOptions
 
-// Serialise is serialise.
-var Serialise = serialise
+// Serialize is serialize.
+var Serialize = serialize

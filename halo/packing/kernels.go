@@ -11,7 +11,7 @@ import (
 
 // The engines of strided pieces.
 const (
-	// one kernel for what is one strided piece or has blocks of one length (Wu et al. 3.1, HAND's TK)
+	// one kernel for a strided piece or for blocks of one length (Wu et al. 3.1, HAND's TK)
 	Targeted  Engine = "targeted"
 	Transform Engine = "transform" // a list of vectors (HAND's TR)
 )
@@ -47,8 +47,8 @@ func reversed(s pack.Strided) pack.Strided {
 	return s
 }
 
-// targeted makes a job of one kernel for a shape: a strided piece of up to four
-// dimensions, as vectors and subarrays in either order are, or blocks of one length.
+// targeted makes a job of one kernel for a shape: a strided piece of up to four dimensions, such as vectors
+// and subarrays in either order, or blocks of one length.
 func (p *Packer) targeted(j *Job, t *task) error {
 	l := t.message.Layout
 	switch {
@@ -60,11 +60,11 @@ func (p *Packer) targeted(j *Job, t *task) error {
 	if list := t.message.equalBlocks(); list != nil {
 		return p.uniform(j, t, list)
 	}
-	return fmt.Errorf("%w: it is neither one strided piece nor blocks of one length", ErrUnsuited)
+	return fmt.Errorf("%w: the layout is neither one strided piece nor blocks of one length", ErrUnsuited)
 }
 
-// transform makes a job of vectors: the pieces of a strided layout, or those that a list
-// of blocks falls into. HAND launches a kernel for each; here one works on all.
+// transform makes a job of vectors: the pieces of a strided layout, or the vectors in a list of blocks. HAND
+// launches a kernel for each; here one kernel handles all.
 func (p *Packer) transform(j *Job, t *task) error {
 	l := t.message.Layout
 	if !l.Strided() {
@@ -81,7 +81,7 @@ func (p *Packer) transform(j *Job, t *task) error {
 	return p.move(j, t, all)
 }
 
-// move makes a job of one launch for all the copies.
+// move makes a job of one launch for all copies.
 func (p *Packer) move(j *Job, t *task, all []pack.Strided) error {
 	c, err := p.copier.Strided(t.name(), p.options.strided(), all...)
 	if err != nil {
@@ -91,10 +91,10 @@ func (p *Packer) move(j *Job, t *task, all []pack.Strided) error {
 	return j.launch(c.Kernel, nil)
 }
 
-// maxVectors is how many vectors a list may fall into.
+// maxVectors is the maximum number of vectors in a list.
 const maxVectors = 1 << 16
 
-// vectors cuts a list of blocks into vectors: blocks of one length, one distance apart.
+// vectors divides a list of blocks into vectors: blocks of one length at equal distances.
 func (t *task) vectors() (all []pack.Strided, err error) {
 	list := t.message.Layout.List()
 	offset := int64(0)
@@ -103,7 +103,7 @@ func (t *task) vectors() (all []pack.Strided, err error) {
 		v := datatype.Piece{Displacement: list[0].Displacement, Offset: offset, Length: list[0].Length, Rank: 1}
 		v.Dims[0] = datatype.Dim{Count: int64(n), Stride: stride, Packed: list[0].Length}
 		if all = append(all, t.strided(&v)); len(all) > maxVectors {
-			return nil, fmt.Errorf("%w: it falls into more than %d vectors", ErrUnsuited, maxVectors)
+			return nil, fmt.Errorf("%w: must have at most %d vectors", ErrUnsuited, maxVectors)
 		}
 		offset += int64(n) * list[0].Length
 		list = list[n:]
@@ -111,7 +111,7 @@ func (t *task) vectors() (all []pack.Strided, err error) {
 	return all, nil
 }
 
-// vectorLength returns how many of the first blocks are a vector, and their distance.
+// vectorLength returns how many of the first blocks form a vector, and their distance.
 func vectorLength(list []datatype.Block) (n int, stride int64) {
 	if len(list) == 1 || list[1].Length != list[0].Length {
 		return 1, 0
@@ -124,11 +124,11 @@ func vectorLength(list []datatype.Block) (n int, stride int64) {
 	return n, stride
 }
 
-// The engines that have a table of the layout on the device.
+// The engines with a table of the layout on the device.
 const (
-	Bypass Engine = "bypass" // the list of blocks on the device, scanned there (HAND's HB)
-	Units  Engine = "units"  // equal work units, cut by the CPU, a warp each (Wu et al. 3.2)
-	Tree   Engine = "tree"   // the serialised type tree, an element a thread (Jenkins et al.)
+	Bypass Engine = "bypass" // list of blocks, scanned on the device (HAND's HB)
+	Units  Engine = "units"  // equal work units made by the CPU, one per warp (Wu et al. 3.2)
+	Tree   Engine = "tree"   // serialized type tree, one element per thread (Jenkins et al.)
 )
 
 var (
@@ -137,11 +137,11 @@ var (
 	treeEngine   = engine{Tree, 1, (*Packer).alongTree}
 )
 
-// maxListed is how many blocks a list on a device may have.
+// maxListed is the maximum number of blocks in a list on a device.
 const maxListed = 1 << 22
 
-// cached returns what a packer's layout cache holds for the key, or else puts there what make
-// makes. It is freed with the packer.
+// cached returns the entry of the packer's layout cache for the key, or makes and stores one. It is freed
+// with the packer.
 func cached[T io.Closer](p *Packer, key any, make func() (T, error)) (T, error) {
 	p.layouts.mu.Lock()
 	defer p.layouts.mu.Unlock()
@@ -163,7 +163,7 @@ func cached[T io.Closer](p *Packer, key any, make func() (T, error)) (T, error) 
 // listOf returns all blocks of a layout.
 func listOf(l *datatype.Layout) ([]pack.Block, error) {
 	if n := l.NumBlocks(); n > maxListed {
-		return nil, fmt.Errorf("%w: it has %d blocks; a list may have %d", ErrUnsuited, n, maxListed)
+		return nil, fmt.Errorf("%w: it must have at most %d blocks, got %d", ErrUnsuited, maxListed, n)
 	}
 	list := make([]pack.Block, 0, l.NumBlocks())
 	for _, b := range l.Blocks() {
@@ -194,9 +194,8 @@ func (p *Packer) uniform(j *Job, t *task, list []pack.Block) error {
 	return j.launch(table.Kernel(t.passage()))
 }
 
-// equalBlocks returns the blocks of an indexed_block type as it lists them: in the layout
-// those that touch are one, and the blocks not of one length any more. It is nil for other
-// types, and where blocks have gaps.
+// equalBlocks returns the blocks of an indexed_block type in their listed form: the layout joins adjacent
+// blocks, so its blocks may have different lengths. It is nil for other types, and if blocks have gaps.
 func (m *MessageLayout) equalBlocks() (list []pack.Block) {
 	if m.Type == nil {
 		return nil
@@ -221,7 +220,7 @@ func (m *MessageLayout) equalBlocks() (list []pack.Block) {
 	return list
 }
 
-// bypass makes a job of the kernel that gets the list of blocks as it is.
+// bypass makes a job of the kernel that uses the list of blocks directly.
 func (p *Packer) bypass(j *Job, t *task) error { return p.listed(j, t, false) }
 
 func (p *Packer) listed(j *Job, t *task, equal bool) error {
@@ -237,7 +236,7 @@ func (t *task) passage() pack.Passage {
 	return pack.Passage{Packed: t.packed, Strided: t.place.Data, Origin: t.place.Origin, Unpack: t.unpack}
 }
 
-// inUnits makes a job of units of work.
+// inUnits makes a job of work units.
 func (p *Packer) inUnits(j *Job, t *task) error {
 	table, err := cached(p, unitsKey{t.message.Layout.Key()}, func() (*pack.UnitTable, error) {
 		list, err := listOf(t.message.Layout)
@@ -263,14 +262,14 @@ func (j *Job) inUnits(table *pack.UnitTable, p pack.Passage) error {
 	return nil
 }
 
-// alongTree makes a job in which every thread finds its element along the type tree.
+// alongTree makes a job in which every thread finds its element by walking the type tree.
 func (p *Packer) alongTree(j *Job, t *task) error {
 	if t.message.Type == nil {
-		return fmt.Errorf("%w: a fragment has no tree", ErrUnsuited)
+		return fmt.Errorf("%w: a fragment has no type tree", ErrUnsuited)
 	}
 	key := treeKey{t.message.Type, t.message.Count, t.alignment()}
 	table, err := cached(p, key, func() (*pack.TreeTable, error) {
-		tree, err := serialise(key.t, key.count, treeOptions{Primitive: p.options.Primitive, Alignment: key.alignment})
+		tree, err := serialize(key.t, key.count, treeOptions{Primitive: p.options.Primitive, Alignment: key.alignment})
 		if err != nil {
 			return nil, err
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain keeps what tests measure out of the user's cache.
+// TestMain uses a temporary cache folder.
 func TestMain(m *testing.M) {
 	folder, err := os.MkdirTemp("", "halox-packing")
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// engine is what a packer knows of an Engine.
+// engine is the implementation of an Engine.
 type engine struct {
 	name     Engine
-	revision int // changes when its kernels do, so that the engines are measured again
-	// ready makes a job of a task that has bytes to move, ErrUnsuited where the engine does not
-	// suit it. What the engine keeps on the device for further jobs goes through cached.
+	revision int // changes with its kernels, so that the engines are measured again
+	// ready makes a job of a non-empty task, or returns ErrUnsuited if the engine does not support it. Data
+	// that the engine keeps on the device for further jobs goes through cached.
 	ready func(p *Packer, j *Job, t *task) error
 }
 
@@ -30,11 +30,11 @@ func namesOf(all []engine) (names []Engine) {
 	return names
 }
 
-// Packer makes jobs for one device. What it puts on the device for a layout, lists of
-// blocks and trees, it keeps until it is closed, and uses for all jobs with that layout.
+// Packer makes jobs for one device. It keeps its tables of a layout (lists of blocks and trees) on the device
+// until it is closed, and reuses them for all jobs with that layout. Close frees it; close its jobs first.
 type Packer struct {
 	resources streams.Resources
-	engines   []engine // that it has, in the order in which they are shown
+	engines   []engine // in display order
 	device    *streams.Device
 	options   Options
 	compiler  *kernels.Compiler
@@ -47,7 +47,7 @@ type Packer struct {
 
 var errNoDevice = errors.New("packing: the device is nil")
 
-// newPacker makes a packer that has these engines.
+// newPacker makes a packer with the given engines.
 func newPacker(c *kernels.Compiler, d *streams.Device, o Options, engines []engine) (*Packer, error) {
 	switch {
 	case c == nil:
@@ -67,7 +67,7 @@ func newPacker(c *kernels.Compiler, d *streams.Device, o Options, engines []engi
 	return p, p.resources.Done()
 }
 
-// Close frees its memory. Closing twice is not an error.
+// Close frees the packer. Closing twice is not an error.
 func (p *Packer) Close() error { return p.resources.Close() }
 
 // layoutCache holds the tables of a packer on its device, by layout or type.
@@ -94,11 +94,11 @@ type (
 	}
 )
 
-// jobOf makes a task ready for an engine other than Auto.
+// jobOf prepares a task for an engine other than Auto.
 func (p *Packer) jobOf(e Engine, t *task) (*Job, error) {
 	i := slices.IndexFunc(p.engines, func(one engine) bool { return one.name == e })
 	if i < 0 {
-		return nil, fmt.Errorf("packing: no engine %q: %v or auto", e, namesOf(p.engines))
+		return nil, fmt.Errorf("packing: the engine must be one of %v or auto, got %q", namesOf(p.engines), e)
 	}
 	j := &Job{Engine: e}
 	if t.message.Layout.Size() == 0 {

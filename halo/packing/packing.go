@@ -1,13 +1,11 @@
-// Package packing packs and unpacks MPI datatypes where they lie: data on a GPU, that is
-// not in one piece, into a buffer in one piece on that GPU, on a peer, or in pinned host
-// memory, and back.
+// Package packing packs and unpacks MPI datatypes on GPUs: non-contiguous data on a GPU into a contiguous
+// buffer on that GPU, on a peer, or in pinned host memory, and back.
 //
-// A [MessageLayout] is some elements of a type, see package datatype. A [Packer] belongs to a device
-// and makes a [Job] of a message and its place, by one of the engines of three papers: Wu et
-// al. 2016 (Open MPI), Jenkins et al. 2014 (MPICH) and Shi et al. 2014 (HAND, MVAPICH2), or
-// by the one that is fastest for that layout, which [Auto] measures once and remembers, and
-// learns from for other layouts. A job is queued on a stream any number of times, and queuing
-// it makes nothing.
+// A [MessageLayout] is a number of elements of a type, see package datatype. A [Packer] belongs to a device
+// and makes a [Job] from a message and its place, by one of the engines of three papers: Wu et al. 2016 (Open
+// MPI), Jenkins et al. 2014 (MPICH) and Shi et al. 2014 (HAND, MVAPICH2). [Auto] selects the engine that is
+// fastest for the layout; it measures each layout once and saves the result. A job can be queued on a stream
+// any number of times, and queuing allocates nothing.
 package packing
 
 import (
@@ -24,17 +22,18 @@ import (
 // Engine names a method of packing and unpacking. Each is declared next to the code that makes its jobs; see Engines.
 type Engine string
 
-// Auto is the fastest of the engines for a layout, as measured.
+// Auto is the engine measured to be the fastest for a layout.
 const Auto Engine = "auto"
 
-// ErrUnsuited says that an engine cannot pack a layout, or only at an absurd cost, such as a million copies.
+// ErrUnsuited reports that an engine cannot pack a layout, or only at an excessive cost, such as a million
+// copies.
 var ErrUnsuited = errors.New("the engine does not suit the layout")
 
 // MessageLayout is count elements of a type, committed so that they can be packed any number of times.
 type MessageLayout struct {
-	Type   *datatype.Type // nil for a fragment of a message
-	Count  int
-	Layout *datatype.Layout
+	Type   *datatype.Type   // nil for a fragment of a message
+	Count  int              // number of elements
+	Layout *datatype.Layout // layout of all elements
 }
 
 // NewMessageLayout commits the type.
@@ -46,8 +45,7 @@ func NewMessageLayout(t *datatype.Type, count int) (*MessageLayout, error) {
 	return &MessageLayout{t, count, l}, nil
 }
 
-// slice returns what of a message is packed from byte lo to byte hi: the message, if that is
-// all.
+// slice returns the layout of packed bytes lo to hi of a message: the message itself if that is all.
 func (m *MessageLayout) slice(lo, hi int64) (*MessageLayout, error) {
 	if lo == 0 && hi == m.Layout.Size() {
 		return m, nil
@@ -56,11 +54,11 @@ func (m *MessageLayout) slice(lo, hi int64) (*MessageLayout, error) {
 	return &MessageLayout{Layout: l}, err
 }
 
-// Place is where the elements of a message lie: displacement 0 is Origin bytes after the
-// start of Data, which holds all that the message touches.
+// Place is the location of a message's elements: displacement 0 is Origin bytes after the start of Data,
+// which contains all bytes of the message.
 type Place struct {
-	Data   streams.Span
-	Origin int64
+	Data   streams.Span // memory of the elements
+	Origin int64        // offset of displacement 0, bytes
 }
 
 // task is a message at its place, to be packed into a buffer or unpacked from there.
@@ -71,22 +69,22 @@ type task struct {
 	unpack  bool
 }
 
-var errNoMessage = errors.New("packing: there is no message (nil)")
+var errNoMessage = errors.New("packing: the message is nil")
 
-// check returns an error unless the message lies within its memory on both sides.
+// check returns an error unless the message is inside its memory on both sides.
 func (t *task) check() error {
 	if t.message == nil || t.message.Layout == nil {
 		return errNoMessage
 	}
 	l := t.message.Layout
 	if t.packed.Length < l.Size() {
-		return fmt.Errorf("packing: %d bytes for a buffer of %d", l.Size(), t.packed.Length)
+		return fmt.Errorf("packing: the buffer must have at least %d bytes, got %d", l.Size(), t.packed.Length)
 	}
 	origin, lb, ub := t.place.Origin, l.TrueLB(), l.TrueUB()
 	lo, hi := origin+lb, origin+ub
 	wraps := (lo < origin) != (lb < 0) || (hi < origin) != (ub < 0)
 	if wraps || lo < 0 || hi > t.place.Data.Length {
-		return fmt.Errorf("packing: bytes from %d to %d, displacements %d to %d, do not lie in %v", lo, hi, l.TrueLB(),
+		return fmt.Errorf("packing: bytes %d to %d, displacements %d to %d, must be inside %v", lo, hi, l.TrueLB(),
 			l.TrueUB(), t.place.Data)
 	}
 	packed := t.packed
@@ -129,13 +127,13 @@ func touch(all, others []streams.Span) bool {
 	return false
 }
 
-// alignment returns what both addresses of the task are multiples of, up to 16.
+// alignment returns the common alignment of both addresses of the task, up to 16.
 func (t *task) alignment() int64 {
 	both := int64(t.place.Data.Address()+uint64(t.place.Origin)) | int64(t.packed.Address()) | 16
 	return both & -both
 }
 
-// name says what the task is, for errors.
+// name describes the task in errors.
 func (t *task) name() string {
 	if t.unpack {
 		return "unpack"
@@ -143,16 +141,17 @@ func (t *task) name() string {
 	return "pack"
 }
 
-// Options say how the engines work. The zero value lets each do as suits it.
+// Options configure the engines. The zero value selects suitable values.
 type Options struct {
-	Blocks    int       // thread blocks that a kernel may take at most; 0 for as many as suit
-	UnitBytes int       // of a work unit: 1024, 2048 or 4096; 0 for what suits (units)
-	Loop      pack.Loop // what a thread copies one after the other (targeted, transform)
-	Scan      pack.Scan // how prefix sums are computed (bypass)
-	// threads along a block, a power of two up to 256; 0 for what suits (bypass, targeted of blocks of one length)
+	Blocks    int       // maximum thread blocks per kernel; 0: automatic
+	UnitBytes int       // bytes per work unit: 1024, 2048 or 4096; 0: automatic (units)
+	Loop      pack.Loop // order of a thread's copies; default: see pack.Loop (targeted, transform)
+	Scan      pack.Scan // method of prefix sums; default: see pack.Scan (bypass)
+	// threads along a block, a power of two up to 256; 0: automatic (bypass, targeted with blocks
+	// of one length)
 	Lanes     int
-	Pinned    bool // the list of blocks stays in pinned host memory (bypass)
-	Primitive bool // a thread moves one primitive, not a wide word (tree)
+	Pinned    bool // keep the list of blocks in pinned host memory; default false (bypass)
+	Primitive bool // a thread moves one primitive instead of a wide word; default false (tree)
 }
 
 // strided and listed are the options of the kernels.
@@ -167,16 +166,16 @@ func (o Options) listed(equal bool) pack.BlockOptions {
 // Job packs or unpacks one message at one place, any number of times.
 type Job struct {
 	resources streams.Resources
-	Engine    Engine // never Auto
-	Why       string // why Auto took it: what was measured
+	Engine    Engine // the engine used, never Auto
+	Why       string // measurements that Auto chose it by
 	queue     func(s *streams.Stream) error
-	most      int // operations that it queues, where they are more than two
+	most      int // number of queued operations if more than two
 }
 
-// operations returns how many operations the job queues on a stream at most.
+// operations returns the maximum number of operations that the job queues on a stream.
 func (j *Job) operations() int { return max(2, j.most) }
 
-// Queue queues the work on a stream of the packer's device.
+// Queue queues the job on a stream of the packer's device.
 func (j *Job) Queue(s *streams.Stream) error {
 	if j.queue == nil {
 		return nil
@@ -194,5 +193,5 @@ func (j *Job) launch(k *streams.Kernel, err error) error {
 	return nil
 }
 
-// Close frees its memory. Closing twice is not an error.
+// Close frees the job. Closing twice is not an error.
 func (j *Job) Close() error { return j.resources.Close() }

@@ -16,7 +16,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-const limit = 2 * time.Minute
+const limit = 5 * time.Minute
 
 // engineBench is a device with packers of different options.
 type engineBench struct {
@@ -56,17 +56,17 @@ func (b *engineBench) read(t testing.TB, m *streams.Memory) []byte {
 	return slices.Clone(host.Bytes())
 }
 
-// do checks what was queued and waits for it.
+// do checks the errors of queued work and waits for it.
 func (b *engineBench) do(t testing.TB, errs ...error) {
 	t.Helper()
 	test.Check(t, errors.Join(append(errs, b.stream.Sync(limit))...))
 }
 
-// sent is what is packed, with margins in which nothing may change, and what the definition makes of it.
+// sent is a packed message, with margins in which nothing may change, and the expected bytes by the type map.
 type sent struct {
 	message                *packing.MessageLayout
 	user, packed, unpacked []byte
-	origin, start          int64 // in the user's bytes, and in the packed ones
+	origin, start          int64 // in the user's bytes, and in the packed bytes
 }
 
 const (
@@ -74,7 +74,7 @@ const (
 	margin = 32
 )
 
-// newSent lays count elements out so many bytes off words, in the user's bytes and packed.
+// newSent lays out count elements at given offsets from words, in the user's bytes and packed.
 func newSent(t testing.TB, typ *datatype.Type, count int, userOff, packedOff int64) *sent {
 	t.Helper()
 	s := &sent{message: test.Must(packing.NewMessageLayout(typ, count))(t), start: margin + packedOff}
@@ -89,8 +89,8 @@ func newSent(t testing.TB, typ *datatype.Type, count int, userOff, packedOff int
 	return s
 }
 
-// check packs and unpacks by an engine and compares all bytes. It reports whether the
-// engine can.
+// check packs and unpacks by an engine and compares all bytes. It reports whether the engine supports the
+// layout.
 func (b *engineBench) check(t testing.TB, p *packing.Packer, e packing.Engine, s *sent) bool {
 	t.Helper()
 	user, packed := b.memory(t, s.user), b.memory(t, slices.Repeat([]byte{poison}, len(s.packed)))
@@ -127,12 +127,12 @@ func (b *engineBench) equal(t testing.TB, e packing.Engine, s *sent, what string
 	t.Helper()
 	for i := range got {
 		if got[i] != want[i] {
-			t.Fatalf("engine %s, %d of %v: byte %d of what was %s is %#x, not %#x", e, s.message.Count, s.message.Type, i, what, got[i], want[i])
+			t.Fatalf("engine %s, %d of %v: byte %d of the bytes %s is %#x, want %#x", e, s.message.Count, s.message.Type, i, what, got[i], want[i])
 		}
 	}
 }
 
-// variants are the options under which every engine is tried.
+// variants are the options under which every engine is tested.
 var variants = []packing.Options{
 	{},
 	{Blocks: 2, UnitBytes: 2048, Scan: pack.Sequential, Pinned: true, Loop: pack.InnerLoop},
@@ -140,7 +140,7 @@ var variants = []packing.Options{
 	{Lanes: 4},
 }
 
-// Every engine does with random types what the type map says, and touches no other byte.
+// Every engine follows the type map for random types, and changes no other bytes.
 func TestEnginesAgreeWithTheTypeMap(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := newEngineBench(t, set, variants...)
@@ -169,7 +169,7 @@ func TestEnginesAgreeWithTheTypeMap(t *testing.T) {
 	})
 }
 
-// Trees suit every random type, at any address.
+// Trees support every random type, at any address.
 func TestTreeOfRandomTypes(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := newEngineBench(t, set, variants...)
@@ -184,7 +184,7 @@ func TestTreeOfRandomTypes(t *testing.T) {
 	})
 }
 
-// maxOf returns how many packed bytes a workload of a test may have.
+// maxOf returns the maximum number of packed bytes of a workload of a test.
 func maxOf(set *testdevices.Set) int64 {
 	if set.Devices[0].Backend == streams.Host {
 		return 64 << 10
@@ -192,7 +192,7 @@ func maxOf(set *testdevices.Set) int64 {
 	return 1 << 20
 }
 
-// So do all engines, and the one that is chosen, with the layouts of the benchmarks.
+// All engines, and the chosen one, pack the layouts of the benchmarks.
 func TestEnginesDoTheWorkloads(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		most := maxOf(set) // larger ones have the same shape
@@ -214,7 +214,7 @@ func TestEnginesDoTheWorkloads(t *testing.T) {
 	})
 }
 
-// Engine targeted packs an indexed_block also if two of its blocks touch.
+// Engine targeted packs an indexed_block also if two of its blocks are adjacent.
 func TestTargetedDoesIndexedBlocksThatTouch(t *testing.T) {
 	pair := test.Must(datatype.Contiguous(2, datatype.Int32))(t)
 	gaps := test.Must(datatype.Vector(2, 1, 2, datatype.Int32))(t)

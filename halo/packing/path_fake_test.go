@@ -11,9 +11,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Where the driver gives no access from one GPU to another, or nobody asked for it,
-// messages go through the host, unless another path is wanted.
-func TestPathWherePeersCannotReach(t *testing.T) {
+// If the driver gives no access from one GPU to another, or access was not requested, messages are staged
+// through the host, unless another path is requested.
+func TestPathWithoutPeerAccess(t *testing.T) {
 	platform := test.Must(streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(2))))(t)
 	defer platform.Close()
 	devices := test.Must(platform.Open(0, 1))(t)

@@ -7,19 +7,19 @@ import (
 	"github.com/halox/halox/kernels/pack"
 )
 
-// A shape is where the data of a type lies, from the displacement of its first part on. It has one of three forms:
+// A shape is the layout of the data of a type, starting at the displacement of its first part. It has one of
+// three forms:
+// - a run: Size bytes without gaps, made of predefined types of which the largest has run bytes;
+// - strided: a child repeated over dims;
+// - blocks: an indexed type, whose blocks share child and extent, or a struct.
 //
-//   - a run: Size bytes without gaps, made of predefined types of which the largest has run bytes;
-//   - strided: a child repeated over dims;
-//   - blocks: an indexed type, whose blocks share child and extent, or a struct.
-//
-// Shapes have data, and so have all their parts. Equal runs, and those of equal types, are the same shape.
+// Shapes and all their parts are not empty. Equal runs, and those of equal types, are the same shape.
 type shape struct {
 	size   int64 // packed bytes
-	run    int64 // not 0 in a run
+	run    int64 // nonzero in a run
 	kind   pack.NodeKind
-	child  *shape // of strided and indexed
-	extent int64  // of an indexed type's child
+	child  *shape // for strided and indexed
+	extent int64  // extent of an indexed type's child
 	dims   []pack.TreeDim
 	blocks []block
 }
@@ -39,8 +39,8 @@ type placed struct {
 	at int64
 }
 
-// A shaper makes shapes of types. It makes the shapes of the same layout the same, so far as that takes no search,
-// unless it is literal: then every constructor but Resized has its own.
+// A shaper makes shapes of types. Equal layouts get the same shape, as far as that needs no search, unless it
+// is literal: then every constructor except Resized has its own shape.
 type shaper struct {
 	literal bool
 	known   map[*datatype.Type]placed
@@ -79,7 +79,7 @@ func (s *shaper) make(t *datatype.Type) placed {
 	return s.list(e)
 }
 
-// run returns the only run of that size of predefined types of that size.
+// run returns the unique run of a size with predefined types of a size.
 func (s *shaper) run(size, basic int64) *shape {
 	key := [2]int64{size, basic}
 	if s.runs[key] == nil {
@@ -105,7 +105,7 @@ func (s *shaper) subarray(e datatype.Envelope) placed {
 	return s.strided(pack.SubarrayNode, child, dims...)
 }
 
-// list returns the shape of a list of blocks: of an indexed type, in any form, or a struct.
+// list returns the shape of a list of blocks: an indexed type, in any form, or a struct.
 func (s *shaper) list(e datatype.Envelope) placed {
 	var blocks []block
 	for i := range e.Displacements {
@@ -133,7 +133,7 @@ func (s *shaper) append(blocks []block, at int64, length int, child *datatype.Ty
 	return append(blocks, block{placed{p.shape, p.at + at}, int64(length), child.Extent()})
 }
 
-// any returns the shape of blocks: those of the same child are an indexed type; runs that touch are one.
+// any returns the shape of blocks: blocks with the same child are an indexed type; adjacent runs are one run.
 func (s *shaper) any(blocks []block) placed {
 	if areAlike(blocks) {
 		return s.alike(blocks)
@@ -155,8 +155,8 @@ func areAlike(blocks []block) bool {
 		func(b block) bool { return b.shape != blocks[0].shape || b.extent != blocks[0].extent })
 }
 
-// join appends a part. A run that begins where the last part, a run too, ends becomes a piece of it, if the larger of
-// their predefined types divides them both together: no word becomes smaller by that.
+// join appends a part. Adjacent runs are joined if the larger of their predefined types divides both lengths,
+// so that no word becomes smaller.
 func (s *shaper) join(parts []block, next block) []block {
 	if len(parts) == 0 {
 		return append(parts, next)
@@ -170,8 +170,8 @@ func (s *shaper) join(parts []block, next block) []block {
 	return parts
 }
 
-// alike returns the shape of blocks of the same child: a vector if there is one, an indexed block if their lengths are
-// equal, an indexed type if not. Blocks that continue their predecessors are a part of them.
+// alike returns the shape of blocks with the same child: a vector if possible, an indexed block if their
+// lengths are equal, otherwise an indexed type. Adjacent blocks are joined.
 func (s *shaper) alike(blocks []block) placed {
 	merged := blocks[:1]
 	for _, b := range blocks[1:] {
@@ -195,7 +195,7 @@ func (s *shaper) alike(blocks []block) placed {
 	return blocksOf(pack.IndexedBlockNode, merged)
 }
 
-// lengthen makes the runs that blocks are made of as long as all blocks allow.
+// lengthen makes the runs of blocks as long as all blocks allow.
 func (s *shaper) lengthen(blocks []block) {
 	first, all := blocks[0], int64(0)
 	if first.run == 0 || first.extent != first.size {
@@ -219,7 +219,7 @@ func divisor(a, b int64) int64 {
 	return a
 }
 
-// strideOf returns the distance between each block and the next, if it is the same for all.
+// strideOf returns the distance between consecutive blocks, if it is constant.
 func strideOf(blocks []block) (stride int64, ok bool) {
 	if len(blocks) > 1 {
 		stride = blocks[1].at - blocks[0].at
@@ -245,7 +245,7 @@ func blocksOf(kind pack.NodeKind, blocks []block) placed {
 	return p
 }
 
-// strided returns the shape of a child repeated over dimensions, the one that runs fastest first.
+// strided returns the shape of a child repeated over dimensions, fastest first.
 func (s *shaper) strided(kind pack.NodeKind, child placed, dims ...pack.TreeDim) placed {
 	if !s.literal {
 		return s.simplest(child, dims)
@@ -257,8 +257,8 @@ func (s *shaper) strided(kind pack.NodeKind, child placed, dims ...pack.TreeDim)
 	return placed{&shape{kind: kind, size: size, child: child.shape, dims: dims}, child.at}
 }
 
-// simplest returns the shape with the fewest dimensions: those of the child are its own, of those that continue each
-// other one is made, and what has no gaps is a run.
+// simplest returns the shape with the fewest dimensions: it includes the child's dimensions, joins dimensions
+// that continue each other, and turns gapless data into a run.
 func (s *shaper) simplest(child placed, outer []pack.TreeDim) placed {
 	all := outer
 	if child.dims != nil {
@@ -288,7 +288,7 @@ func (s *shaper) simplest(child placed, outer []pack.TreeDim) placed {
 	return placed{&shape{kind: kindOf(dims), size: size, child: child.shape, dims: dims}, child.at}
 }
 
-// kindOf returns the least general kind of node with so many dimensions.
+// kindOf returns the least general kind of node with the given dimensions.
 func kindOf(dims []pack.TreeDim) pack.NodeKind {
 	switch len(dims) {
 	case 1:

@@ -13,70 +13,69 @@ import (
 
 // Side is one end of a transfer: a message at its place on the packer's device.
 type Side struct {
-	Packer  *Packer
-	Place   Place
-	Message *MessageLayout
+	Packer  *Packer        // packer of the side's device
+	Place   Place          // location of the elements
+	Message *MessageLayout // layout of the message
 }
 
-// check returns an error unless there is all of a side.
+// check returns an error unless the side is complete.
 func (s *Side) check() error {
 	switch {
 	case s.Packer == nil:
-		return errors.New("packing: a side of a transfer has no packer (nil)")
+		return errors.New("packing: the packer of a transfer side is nil")
 	case s.Message == nil || s.Message.Type == nil || s.Message.Layout == nil:
 		return errNoMessage
 	}
 	return nil
 }
 
-// span returns where a message in one piece lies.
+// span returns the span of a contiguous message.
 func (s *Side) span() streams.Span {
 	data, l := s.Place.Data, s.Message.Layout
 	return data.Memory.Span(data.Offset+s.Place.Origin+l.TrueLB(), l.Size())
 }
 
-// TransferOptions say how a message travels. The zero value suits most.
+// TransferOptions configure a transfer. The zero value is usually best.
 type TransferOptions struct {
-	Path     p2p.Path // one of p2p.Paths; "" or Auto for Direct, or Staged where peers cannot reach each other
-	Engine   Engine   // packs and unpacks; "" for Auto
-	Fragment int64    // bytes of a fragment, of which a message has up to 2^16; 0 for what suits, also none at all
-	Ring     int      // fragments under way at once, up to 1024; 0 for what suits
-	// Remote unpacks from the sender's memory, over the link, and not from a copy that
-	// the receiver has (Wu et al. 4.1). It is for path Peer.
+	Path     p2p.Path // one of p2p.Paths; "" or Auto: Direct, or Staged if peers cannot access each other
+	Engine   Engine   // engine that packs and unpacks; "": Auto
+	Fragment int64    // bytes per fragment, at most 2^16 fragments per message; 0: automatic, possibly none
+	Ring     int      // fragments in flight, up to 1024; 0: automatic
+	// Remote unpacks from the sender's memory, over the link, instead of from a copy at the receiver (Wu et
+	// al. 4.1). Only for path Peer. Default: false.
 	Remote bool
 }
 
-// Transfer sends a message from one device to another, where it may have another shape but
-// has the same signature, any number of times. It goes in fragments through a ring of
-// buffers, so that packing, the link and unpacking work at the same time; the receiver
-// acknowledges each by an event that the sender's streams wait for (Wu et al. 4.1). Over
-// path Direct the packing kernel stores into the receiver's buffer, over Peer a copy
-// brings it there, over Staged kernels write and read pinned host memory (4.2). Over another path
-// its route brings it from buffer to buffer.
+// Transfer sends a message from one device to another, any number of times. The receiver's layout may differ
+// but must have the same signature. The message is sent in fragments through a ring of buffers, so that
+// packing, the link and unpacking overlap; the receiver acknowledges each fragment by an event that the
+// sender's streams wait for (Wu et al. 4.1). On path Direct the packing kernel stores into the receiver's
+// buffer, on Peer a copy moves the fragment, on Staged kernels write and read pinned host memory (4.2). On
+// other paths the route moves it from buffer to buffer.
 //
-// Over path Direct, unless fragments are asked for, there is no packed buffer: if the data is contiguous at one end, a
-// kernel packs or unpacks it over the link; otherwise one kernel copies from layout to layout, if the blocks are not
-// too short for that.
+// On path Direct without a fragment size there is no packed buffer: if the data is contiguous at one end, a
+// kernel packs or unpacks it over the link; otherwise one kernel copies from layout to layout, unless the
+// blocks are too short for that.
 type Transfer struct {
 	resources streams.Resources
 	path      p2p.Path
 	fragments []fragment
 	ring      []slot
-	link      *streams.Stream // of the sender, for copies
-	ready     *streams.Event  // the receiver's stream has come to the transfer
-	done      *streams.Event  // all has arrived
+	link      *streams.Stream // sender's stream for copies
+	ready     *streams.Event  // the receiver's stream has reached the transfer
+	done      *streams.Event  // everything has arrived
 }
 
-// fragment is a range of the packed bytes, with the jobs that move it; nil where there is nothing to do.
+// fragment is a range of the packed bytes, with the jobs that move it; nil jobs have nothing to do.
 type fragment struct {
 	pack, unpack *Job
 	route        *p2p.Route
 }
 
-// slot is a place in the ring: what was packed there, sent, and taken.
+// slot is a slot of the ring: events for packed, sent and received.
 type slot struct{ packed, sent, taken *streams.Event }
 
-// NewTransfer prepares a transfer. Close frees what it holds.
+// NewTransfer prepares a transfer. Close frees it.
 func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
 	if err := errors.Join(dst.check(), src.check()); err != nil {
 		return nil, err
@@ -86,15 +85,15 @@ func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
 	}
 	from, to := src.Message.Layout, dst.Message.Layout
 	if src.Place.whole(from).Overlaps(dst.Place.whole(to)) && touch(src.Place.spans(from), dst.Place.spans(to)) {
-		return nil, fmt.Errorf("packing: what is received overlaps what is sent, in %v", src.Place.Data)
+		return nil, fmt.Errorf("packing: received data must not overlap sent data in %v", src.Place.Data)
 	}
 	if paths := p2p.Paths(); !slices.Contains(append(paths, "", p2p.Auto), o.Path) {
 		slices.Reverse(paths)
-		return nil, fmt.Errorf("packing: %q is no path: %s", o.Path, p2p.Choices(paths))
+		return nil, fmt.Errorf("packing: the path must be %s, got %q", p2p.Choices(paths), o.Path)
 	}
 	names := namesOf(src.Packer.engines)
 	if !slices.Contains(append(names, "", Auto), o.Engine) {
-		return nil, fmt.Errorf("packing: no engine %q: %v or auto", o.Engine, names)
+		return nil, fmt.Errorf("packing: the engine must be one of %v or auto, got %q", names, o.Engine)
 	}
 	if err := o.checkFragments(src.Message.Layout.Size()); err != nil {
 		return nil, err
@@ -118,18 +117,17 @@ func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
 }
 
 const (
-	maxFragments = 1 << 16 // each has jobs of its own
-	maxRing      = 1024    // each place has a buffer and events
+	maxFragments = 1 << 16 // each has its own jobs
+	maxRing      = 1024    // each slot has a buffer and events
 )
 
-// checkFragments returns an error if a message of so many bytes would go in too many fragments.
+// checkFragments returns an error if a message of a size needs too many fragments.
 func (t TransferOptions) checkFragments(size int64) error {
 	if t.Ring > maxRing {
-		return fmt.Errorf("packing: a ring of %d fragments; must be at most %d", t.Ring, maxRing)
+		return fmt.Errorf("packing: Ring must be at most %d fragments, got %d", maxRing, t.Ring)
 	}
 	if t.Fragment > 0 && (size-1)/t.Fragment >= maxFragments {
-		return fmt.Errorf("packing: %d bytes in fragments of %d; must be at most %d fragments", size, t.Fragment,
-			maxFragments)
+		return fmt.Errorf("packing: %d bytes in fragments of %d must be at most %d", size, t.Fragment, maxFragments)
 	}
 	return nil
 }
@@ -138,16 +136,16 @@ func (t TransferOptions) checkFragments(size int64) error {
 func compatible(dst, src *MessageLayout) error {
 	to, from := dst.Type.Signature().Times(int64(dst.Count)), src.Type.Signature().Times(int64(src.Count))
 	if to != from {
-		return fmt.Errorf("packing: what is sent is %v, what is received %v", from, to)
+		return fmt.Errorf("packing: sent and received data must have equal signatures, got %v and %v", from, to)
 	}
 	if dst.Layout.Overlaps() {
-		return fmt.Errorf("packing: what is received touches bytes twice")
+		return fmt.Errorf("packing: a received message must not name a byte twice")
 	}
 	return nil
 }
 
-// withDefaults fills in the options that were left open, except the fragments. Where the sender's kernels do
-// not reach the receiver's memory, messages go through the host.
+// withDefaults sets the options that are zero, except the fragments. If the sender's kernels cannot access
+// the receiver's memory, messages are staged through the host.
 func (t TransferOptions) withDefaults(dst, src Side) TransferOptions {
 	if t.Path == "" || t.Path == p2p.Auto {
 		t.Path = p2p.Direct
@@ -172,7 +170,7 @@ type maker struct {
 	took     map[*Side]Engine
 }
 
-// events makes the ring's events and the stream of the link.
+// events makes the ring's events and the stream for copies.
 func (m *maker) events() error {
 	from, to, r := m.src.Packer.device, m.dst.Packer.device, &m.resources
 	m.link, m.ready, m.done = r.NewStream(from, streams.Urgent), r.NewEvent(to), r.NewEvent(to)
@@ -211,8 +209,8 @@ func (m *maker) makeFragments() error {
 	return nil
 }
 
-// short makes the transfer of one job of the sender, where that can be: a copy of what is
-// in one piece at both ends, else a kernel that stores into the receiver's memory.
+// short makes the transfer of one job of the sender, if possible: a copy if the data is contiguous at both
+// ends, otherwise a kernel that stores into the receiver's memory.
 func (m *maker) short() (bool, error) {
 	in, out := m.dst.Message.Layout.Contiguous(), m.src.Message.Layout.Contiguous()
 	direct := m.o.Path.Traits().Stored
@@ -242,11 +240,11 @@ func (m *maker) only(j *Job, err error) error {
 	return nil
 }
 
-// buffer is where a fragment lies at the sender and at the receiver.
+// buffer is the buffers of a fragment at the sender and at the receiver.
 type buffer struct{ out, in *streams.Memory }
 
-// buffers makes the ring's buffers: two for a route; one where kernels of both ends reach it, or the receiver unpacks
-// from the sender's.
+// buffers makes the ring's buffers: two for a route; one if kernels of both ends can access it, or the
+// receiver unpacks from the sender's.
 func (m *maker) buffers(bytes int64) (all []buffer, err error) {
 	traits, from, to := m.o.Path.Traits(), m.src.Packer.device, m.dst.Packer.device
 	r := &m.resources
@@ -270,7 +268,7 @@ func (m *maker) buffers(bytes int64) (all []buffer, err error) {
 	return all, r.Err()
 }
 
-// fragment makes a fragment of the packed bytes from lo on.
+// fragment makes the fragment of n packed bytes starting at lo.
 func (m *maker) fragment(b buffer, lo, n int64) (err error) {
 	var f fragment
 	from, to := b.out.Span(0, n), b.in.Span(0, n)
@@ -290,8 +288,8 @@ func (m *maker) fragment(b buffer, lo, n int64) (err error) {
 	return nil
 }
 
-// job makes a side's job for the packed bytes from lo on that fill the buffer. Auto
-// measures the first fragment of a side; the others are of the same kind.
+// job makes a side's job for the packed bytes starting at lo that fill the buffer. Auto measures the first
+// fragment of a side; the others use the same engine.
 func (m *maker) job(s *Side, packed streams.Span, lo int64, unpack bool) (*Job, error) {
 	part, err := s.Message.slice(lo, lo+packed.Length)
 	if err != nil {
@@ -314,16 +312,15 @@ func (m *maker) job(s *Side, packed streams.Span, lo int64, unpack bool) (*Job, 
 	return j, nil
 }
 
-// Path returns the path that the transfer takes.
+// Path returns the path of the transfer.
 func (t *Transfer) Path() p2p.Path { return t.path }
 
-// InFragments reports whether the message goes in fragments through the ring of buffers, and not as
+// InFragments reports whether the message is sent in fragments through the ring of buffers, rather than by
 // one job of the sender.
 func (t *Transfer) InFragments() bool { return len(t.fragments) > 0 && t.fragments[0].unpack != nil }
 
-// Queue queues the transfer: it begins when what was queued before on the streams, one of
-// each device, is done, and both go on when it is. Queuing it makes nothing. The host
-// does not wait.
+// Queue queues the transfer. It begins after the work queued before on the streams, one on each device, and
+// both streams continue when it is finished. Queuing allocates nothing. The host does not wait.
 func (t *Transfer) Queue(dst, src *streams.Stream) error {
 	if err := errors.Join(dst.Record(t.ready), src.Wait(t.ready)); err != nil {
 		return err
@@ -339,7 +336,7 @@ func (t *Transfer) Queue(dst, src *streams.Stream) error {
 // send queues a fragment.
 func (t *Transfer) send(i int, dst, src *streams.Stream) error {
 	f, s := &t.fragments[i], &t.ring[i%len(t.ring)]
-	if i >= len(t.ring) { // the acknowledgement of what was there before
+	if i >= len(t.ring) { // acknowledgment of the slot's previous fragment
 		if err := src.Wait(s.taken); err != nil {
 			return err
 		}
@@ -367,7 +364,7 @@ func (t *Transfer) send(i int, dst, src *streams.Stream) error {
 	return dst.Record(s.taken)
 }
 
-// push queues what brings a packed fragment to the receiver.
+// push queues the move of a packed fragment to the receiver.
 func (t *Transfer) push(f *fragment, s *slot, src *streams.Stream) error {
 	if f.route == nil {
 		return src.Record(s.sent)
@@ -375,22 +372,22 @@ func (t *Transfer) push(f *fragment, s *slot, src *streams.Stream) error {
 	return errors.Join(src.Record(s.packed), t.link.Wait(s.packed), f.route.Push(t.link), t.link.Record(s.sent))
 }
 
-// Close frees its memory. Closing twice is not an error.
+// Close frees the transfer. Closing twice is not an error.
 func (t *Transfer) Close() error { return t.resources.Close() }
 
-// minStored is the mean length in bytes of blocks that are worth to be stored over a
-// link one by one: shorter ones travel better packed. (Columns of a float64 matrix of 8 MiB
-// between two H200: 164 us stored, 64 us packed, copied and unpacked.)
+// minStored is the minimum mean length in bytes of blocks that are stored over a link one by one; shorter
+// ones are faster packed. (Columns of an 8 MiB float64 matrix between two H200: 164 us stored, 64 us packed,
+// copied and unpacked.)
 const minStored = 64
 
-// isFine reports whether blocks are too short for that.
+// isFine reports whether the blocks are shorter than minStored.
 func isFine(l *datatype.Layout) bool {
 	return l.NumBlocks() > 1 && l.Size()/l.NumBlocks() < minStored
 }
 
-// directCopy makes a job of the source's packer that copies from one layout to the other at once,
-// with no packed buffer between them; ErrUnsuited, if the two do not allow it. The bytes
-// that are n-th when packed go from one to the other.
+// directCopy makes a job of the source's packer that copies from one layout to the other, without a packed
+// buffer in between; ErrUnsuited if the layouts do not allow it. The n-th packed byte of one goes to the n-th
+// of the other.
 func directCopy(dst, src *Side) (*Job, error) {
 	from, to := src.Message.Layout, dst.Message.Layout
 	j := &Job{Engine: Units}
@@ -404,7 +401,7 @@ func directCopy(dst, src *Side) (*Job, error) {
 		return j, j.launch(c.Kernel, nil)
 	}
 	if n := max(from.NumBlocks(), to.NumBlocks()); n > maxListed || isFine(from) || isFine(to) {
-		return nil, fmt.Errorf("%w: %d blocks of %d bytes in all", ErrUnsuited, n, from.Size())
+		return nil, fmt.Errorf("%w: %d blocks of %d bytes in total", ErrUnsuited, n, from.Size())
 	}
 	list, places := directBlocks(from, to)
 	table, err := src.Packer.units.Scatter(places, list,
@@ -418,8 +415,7 @@ func directCopy(dst, src *Side) (*Job, error) {
 	return j, j.inUnits(table, pack.Passage{Packed: packed, Strided: src.Place.Data, Origin: src.Place.Origin})
 }
 
-// directPieces returns the copies from piece to piece, where the pieces of both layouts have
-// the same shape.
+// directPieces returns the copies from piece to piece, if the pieces of both layouts have the same shape.
 func directPieces(dst, src *Side) (all []pack.Strided, ok bool) {
 	from, to := src.Message.Layout, dst.Message.Layout
 	if !from.Strided() || !to.Strided() || len(from.Pieces()) != len(to.Pieces()) {
@@ -443,7 +439,7 @@ func directPieces(dst, src *Side) (all []pack.Strided, ok bool) {
 	return all, true
 }
 
-// sameShape reports whether two pieces differ in where their blocks lie in memory only.
+// sameShape reports whether two pieces differ only in the places of their blocks.
 func sameShape(p, q *datatype.Piece) bool {
 	if p.Length != q.Length || p.Rank != q.Rank || p.Offset != q.Offset {
 		return false
@@ -456,11 +452,10 @@ func sameShape(p, q *datatype.Piece) bool {
 	return true
 }
 
-// directBlocks cuts the packed bytes wherever a block of either layout ends. It returns the
-// stretches as they lie in the first, and where each begins in the second, counted from
-// its lower bound.
+// directBlocks divides the packed bytes wherever a block of either layout ends. It returns the resulting
+// blocks of the first layout, and where each begins in the second, counted from its lower bound.
 func directBlocks(from, to *datatype.Layout) (list []pack.Block, places []int64) {
-	var ends []datatype.Block // what is left of the blocks of the second
+	var ends []datatype.Block // remaining blocks of the second
 	for _, b := range to.Blocks() {
 		ends = append(ends, b)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// pair is two devices that send to each other; one, where there is only one.
+// pair is two devices that send to each other, or one if there is only one.
 type pair struct{ from, to *engineBench }
 
 func newPair(t *testing.T, set *testdevices.Set) pair {
@@ -28,8 +28,7 @@ func newPair(t *testing.T, set *testdevices.Set) pair {
 	return pair{newEngineBench(t, set, packing.Options{}), newEngineBench(t, &other, packing.Options{})}
 }
 
-// send sends a message twice and compares all that the receiver has with the
-// definition.
+// send sends a message twice and compares all bytes of the receiver with the type map.
 func (p pair) send(t testing.TB, recv, send workloads.Side, o packing.TransferOptions) error {
 	t.Helper()
 	src, dst := typetest.Numbered(send.Array+margin), slices.Repeat([]byte{poison}, int(recv.Array+margin))
@@ -62,7 +61,7 @@ func (p pair) send(t testing.TB, recv, send workloads.Side, o packing.TransferOp
 	return nil
 }
 
-// ways are the ways that messages can go.
+// ways are all options of transfers.
 func ways(links *p2p.Links, from, to *streams.Device) []packing.TransferOptions {
 	all := []packing.TransferOptions{{Path: p2p.Staged}, {Path: p2p.Staged, Fragment: 1 << 10, Ring: 2, Engine: packing.Units}}
 	if l := links.Between(from, to); from == to || l != nil && l.Usable {
@@ -72,7 +71,7 @@ func ways(links *p2p.Links, from, to *streams.Device) []packing.TransferOptions 
 	return all
 }
 
-// Every workload arrives as the definition says, over every path.
+// Every workload arrives as the type map requires, on every path.
 func TestTransfersOfWorkloads(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		most, p := maxOf(set)/2, newPair(t, set)
@@ -89,8 +88,7 @@ func TestTransfersOfWorkloads(t *testing.T) {
 	})
 }
 
-// scattered returns n numbers in random blocks, some short and some long, with gaps, in
-// memory of their own.
+// scattered returns n numbers in random blocks, some short and some long, with gaps, in separate memory.
 func scattered(s typetest.Source, t testing.TB, n int) workloads.Side {
 	var lengths, places []int
 	at := s(0, 9)
@@ -103,7 +101,7 @@ func scattered(s typetest.Source, t testing.TB, n int) workloads.Side {
 	return workloads.Side{Type: typ, Count: 1, Array: typ.TrueUB()}
 }
 
-// What is sent from one layout arrives in another, block by block or packed in between.
+// Messages can have different layouts at both ends, with or without packing in between.
 func TestTransfersBetweenLayouts(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		p := newPair(t, set)

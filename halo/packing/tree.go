@@ -8,11 +8,11 @@ import (
 	"github.com/halox/halox/kernels/pack"
 )
 
-// serialise returns count elements of a type as the tree that the kernels walk through: Jenkins et al. 2014, section
-// 3.1. Constructors become nodes in preorder; those of which a thread needs to know nothing do not: predefined types,
-// Resized, which only changes the extent its parent sees, and parts without data. Parts of a struct that are the same
-// share their nodes. An error says that count is negative, or that the elements overflow 64 bits.
-func serialise(t *datatype.Type, count int, o treeOptions) (pack.Tree, error) {
+// serialize returns count elements of a type as the tree that the kernels walk (Jenkins et al. 2014, section
+// 3.1). Constructors become nodes in preorder, except those that a thread does not need: predefined types,
+// Resized, which only changes the extent seen by its parent, and parts without data. Identical parts of a
+// struct share their nodes. It is an error if count is negative or the elements overflow 64 bits.
+func serialize(t *datatype.Type, count int, o treeOptions) (pack.Tree, error) {
 	all, err := datatype.Contiguous(count, t)
 	if err != nil {
 		return pack.Tree{}, fmt.Errorf("packing: %w", err)
@@ -24,14 +24,14 @@ func serialise(t *datatype.Type, count int, o treeOptions) (pack.Tree, error) {
 		all = t
 	}
 	root := newShaper(o.Primitive).of(all)
-	tree := root.serialise(o)
+	tree := root.serialize(o)
 	tree.Base, tree.Size, tree.Lo, tree.Hi = root.at, all.Size(), all.TrueLB(), all.TrueUB()
 	return tree, nil
 }
 
-// serialise writes the tree of a shape. If its leaves have words of different sizes but could all have the smallest,
-// they get that: the offset of a word in the packed buffer then needs no walk.
-func (p placed) serialise(o treeOptions) pack.Tree {
+// serialize writes the tree of a shape. If its leaves have words of different sizes but could all have the
+// smallest, they get that: then the offset of a word in the packed buffer needs no walk.
+func (p placed) serialize(o treeOptions) pack.Tree {
 	w := newTreeWriter(o, 0)
 	w.root(p)
 	if least, ok := w.commonWord(); ok && !o.Primitive {
@@ -42,25 +42,25 @@ func (p placed) serialise(o treeOptions) pack.Tree {
 	return w.tree
 }
 
-// treeOptions say what a serialised tree is to be like.
+// treeOptions configure the serialized tree.
 type treeOptions struct {
-	// Primitive keeps to the paper: a node for every constructor as it was called, and a predefined type a thread.
-	// Without it, layouts that are the same become the same tree, and a thread moves up to 16 bytes where they lie
-	// together.
+	// Primitive follows the paper: one node per constructor call, and one predefined type per thread. Without
+	// it, equal layouts become the same tree, and a thread moves up to 16 contiguous bytes.
 	Primitive bool
 
-	// Alignment is what the addresses of the origin and of the packed buffer will be multiples of: a power of two, at
-	// most 16, which is also what 0 means. The tree works for others too, but slower.
+	// Alignment is the common alignment of the origin and the packed buffer: a power of two, at most 16; 0
+	// means 16. The tree works for other addresses too, but slower.
 	Alignment int64
 }
 
 // maxWord is the widest word that a thread moves.
 const maxWord = 16
 
-// alignment is what all addresses of a part of a tree are multiples of, up to maxWord: in memory, and packed.
+// alignment is the common alignment of all addresses of a part of a tree, up to maxWord: in memory, and
+// packed.
 type alignment struct{ memory, pack int64 }
 
-// with returns the alignment of what lies so many bytes further in memory and packed, once or any number of times.
+// with returns the alignment of data at given offsets in memory and packed, repeated any number of times.
 func (a alignment) with(memory, pack int64) alignment {
 	return alignment{lowBit(a.memory | memory), lowBit(a.pack | pack)}
 }
@@ -68,7 +68,7 @@ func (a alignment) with(memory, pack int64) alignment {
 // lowBit returns the greatest power of two that divides n, which is not 0.
 func lowBit(n int64) int64 { return n & -n }
 
-// A treeWriter writes shapes as nodes. What it has written it refers to again.
+// A treeWriter writes shapes as nodes. It reuses nodes that it has written.
 type treeWriter struct {
 	tree    pack.Tree
 	options treeOptions
@@ -77,7 +77,8 @@ type treeWriter struct {
 	leaves  []leaf
 }
 
-// nodeKey is what a node depends on: its shape, or, if it repeats that, the distance, and the alignment.
+// nodeKey is everything that a node depends on: its shape (or, for a repeated shape, the distance) and the
+// alignment.
 type nodeKey struct {
 	shape    *shape
 	repeated bool
@@ -85,7 +86,7 @@ type nodeKey struct {
 	alignment
 }
 
-// written is the place of a node and the primitives in it.
+// written is the position of a node and the number of primitives in it.
 type written struct {
 	node       int
 	primitives int64
@@ -98,7 +99,7 @@ type leaf struct {
 }
 
 func newTreeWriter(o treeOptions, forced int64) *treeWriter {
-	o.Alignment = lowBit(o.Alignment | maxWord) // of 0 too
+	o.Alignment = lowBit(o.Alignment | maxWord) // also for 0
 	return &treeWriter{options: o, forced: forced, known: map[nodeKey]written{}}
 }
 
@@ -107,8 +108,8 @@ func (t *treeWriter) root(p placed) {
 	t.tree.Primitives = t.write(p.shape, a).primitives
 }
 
-// commonWord returns the smallest word of all leaves if they differ but need not: if no leaf has a larger predefined
-// type, or one that is moved in pieces.
+// commonWord returns the smallest word of all leaves if they differ unnecessarily: if no leaf has a larger
+// predefined type, or one that is moved in pieces.
 func (t *treeWriter) commonWord() (least int64, ok bool) {
 	least, most := int64(maxWord), int64(0)
 	for _, l := range t.leaves {
@@ -118,7 +119,7 @@ func (t *treeWriter) commonWord() (least int64, ok bool) {
 	return least, least < most && !kept
 }
 
-// inPieces reports whether words are not moved whole.
+// inPieces reports whether words are moved in pieces.
 func (l leaf) inPieces() bool { return min(l.memory, l.pack) < l.word }
 
 // word returns the word of all leaves, or 0 if they differ or some are moved in pieces.
@@ -130,7 +131,7 @@ func (t *treeWriter) word() int64 {
 	return word
 }
 
-// once writes a node before what build writes, its children, unless that was done before.
+// once writes a node before its children, which build writes, unless it has been written.
 func (t *treeWriter) once(key nodeKey, build func() (n pack.TreeNode, primitives int64)) written {
 	if at, ok := t.known[key]; ok {
 		return at
@@ -165,7 +166,7 @@ func (t *treeWriter) run(s *shape, a alignment) (pack.TreeNode, int64) {
 	return n, s.size / n.Size
 }
 
-// leaf returns a leaf whose primitives are the words of a run. Nothing is said of how they lie.
+// leaf returns a leaf whose primitives are the words of a run, without its layout.
 func (t *treeWriter) leaf(s *shape, a alignment) pack.TreeNode {
 	word := t.wordOf(s, a)
 	a.memory, a.pack = min(a.memory, word), min(a.pack, word)
@@ -174,8 +175,8 @@ func (t *treeWriter) leaf(s *shape, a alignment) pack.TreeNode {
 		PackAlignment: int(a.pack)}
 }
 
-// wordOf returns the word that a thread moves of a run: as wide as both sides are aligned to, but not less than the
-// largest predefined type, which is moved in pieces if it must.
+// wordOf returns the word of a run that a thread moves: the common alignment of both sides, but not less than
+// the largest predefined type, which is moved in pieces if necessary.
 func (t *treeWriter) wordOf(s *shape, a alignment) int64 {
 	switch {
 	case t.options.Primitive:
@@ -186,13 +187,14 @@ func (t *treeWriter) wordOf(s *shape, a alignment) int64 {
 	return max(s.run, lowBit(s.size|a.memory|a.pack))
 }
 
-// over returns a node over a child that is no leaf, and the child's primitives. How the children lie is not said.
+// over returns a node over a child that is not a leaf, without layout, and the child's primitives.
 func (t *treeWriter) over(child *shape, a alignment) (pack.TreeNode, int64) {
 	below := t.write(child, a)
 	return pack.TreeNode{Primitives: below.primitives, Size: child.size, Child: below.node}, below.primitives
 }
 
-// strided returns the node of a child repeated over dimensions. The words of a run are one dimension more.
+// strided returns the node of a child repeated over dimensions. The words of a run are an additional
+// dimension.
 func (t *treeWriter) strided(kind pack.NodeKind, child *shape, dims []pack.TreeDim,
 	a alignment) (n pack.TreeNode, primitives int64) {
 	for _, d := range dims {
@@ -221,8 +223,7 @@ func (t *treeWriter) strided(kind pack.NodeKind, child *shape, dims []pack.TreeD
 	return n, primitives
 }
 
-// indexed returns the node of an indexed type. A run that is more than one word, and has a gap after it, has a node of
-// its own.
+// indexed returns the node of an indexed type. A run of several words followed by a gap has its own node.
 func (t *treeWriter) indexed(s *shape, a alignment) (n pack.TreeNode, primitives int64) {
 	single := true
 	for _, b := range s.blocks {
@@ -246,7 +247,7 @@ func (t *treeWriter) indexed(s *shape, a alignment) (n pack.TreeNode, primitives
 	return n, primitives * t.list(&n, s.blocks, scale)
 }
 
-// wordsOf returns the number of words in a run; 0 if it is none.
+// wordsOf returns the number of words in a run; 0 for other shapes.
 func (t *treeWriter) wordsOf(s *shape, a alignment) int64 {
 	if s.run == 0 {
 		return 0
@@ -254,7 +255,8 @@ func (t *treeWriter) wordsOf(s *shape, a alignment) int64 {
 	return s.size / t.wordOf(s, a)
 }
 
-// list writes the blocks of an indexed type, of scale children for each one, and returns the children of all.
+// list writes the blocks of an indexed type, scale children per child, and returns the total number of
+// children.
 func (t *treeWriter) list(n *pack.TreeNode, blocks []block, scale int64) (children int64) {
 	var lengths, displacements []int64
 	for _, b := range blocks {

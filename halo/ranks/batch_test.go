@@ -12,8 +12,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Stores whose addresses follow each other, in whatever order they came, are one copy; others are copied alone. What
-// overlaps is told.
+// Stores to consecutive addresses, in any order of arrival, are one copy; others are copied separately.
+// Overlaps are reported.
 func TestBatch(t *testing.T) {
 	d := testdevices.Host(t, 1).Devices[0]
 	room := test.Must(d.AllocPinned(commands * batchedMost))(t)
@@ -29,11 +29,11 @@ func TestBatch(t *testing.T) {
 			payloads.Bytes()[uint64(i)*batchedMost+k] = byte(at + k)
 		}
 		if !j.takes(c) || j.overlaps(c) {
-			t.Fatalf("a store of %d bytes at %d of device %d is not taken", bytes, at, device)
+			t.Fatalf("a store of %d bytes at %d of device %d is not accepted", bytes, at, device)
 		}
 		j.add(c, from)
 	}
-	for range 2 { // a second batch finds all as it was
+	for range 2 { // a second batch starts in the same state
 		for i, s := range [][3]uint64{{1, 116, 16}, {0, 100, 16}, {1, 100, 16}, {1, 132, 4}, {1, 200, 256}, {0, 117, 8}, {1, 456, 1}} {
 			give(i, s[0], s[1], s[2])
 		}
@@ -66,19 +66,18 @@ func TestBatch(t *testing.T) {
 	}
 	for _, c := range []command{{what: fetch, bytes: 8}, {what: raise, bytes: 8}, {what: store, bytes: batchedMost + 1}} {
 		if j.takes(&c) {
-			t.Errorf("a command of kind %d with %d bytes is taken", c.what, c.bytes)
+			t.Errorf("a command of kind %d with %d bytes is accepted", c.what, c.bytes)
 		}
 	}
 	for i := range commands {
 		give(i, 1, uint64(1000*i), 8)
 	}
 	if j.takes(&command{what: store, bytes: 8}) {
-		t.Error("there is room for more stores than a ring has commands")
+		t.Error("a batch accepts more stores than a ring has commands")
 	}
 }
 
-// A message that asks for what there is not is an error, whatever it says: a progress loop has no caller that could
-// catch a panic.
+// An invalid message is an error for any content: a progress loop has no caller that could catch a panic.
 func TestWrongMessages(t *testing.T) {
 	h := newHostState(&topology{devices: make([]*streams.Device, 1), owners: []int{0, 1}, remote: &remote{processes: &mpi.Processes{Rank: 0}}, ranks: 2}, false)
 	h.windows[0][1] = streams.View[byte](make([]byte, 64))
@@ -87,25 +86,25 @@ func TestWrongMessages(t *testing.T) {
 		msg  message
 		body int
 	}{
-		"a kind that there is not":     {message{what: 99}, 0},
-		"for a rank below 0":           {message{what: msgPut, to: -1}, 8},
-		"for a rank of another":        {message{what: msgPut, to: 2}, 8},
-		"for a rank above all":         {message{what: msgNotify, to: 4}, 0},
-		"for a rank of many bits":      {message{what: msgNotify, to: 1 << 32}, 0},
-		"of a rank above all":          {message{what: msgValues, to: 1, from: 4}, 0},
-		"of a rank below 0":            {message{what: msgWindow, from: -1}, 0},
-		"a window that there is not":   {message{what: msgWindow, from: 2, slot: 2 * MaxWindows}, 0},
-		"a put to no window":           {message{what: msgPut, to: 1, slot: -1}, 8},
-		"a put beyond a window":        {message{what: msgPut, to: 1, at: 60}, 8},
-		"a get beyond a window":        {message{what: msgGet, to: 1, from: 2, n: 65}, 0},
-		"a get of less than nothing":   {message{what: msgGet, to: 1, from: 2, n: -1}, 0},
-		"a packet of half a word":      {message{what: msgPacket, to: 1}, 6},
-		"a packet at any place":        {message{what: msgPacket, to: 1, at: 4}, 8},
-		"a tag that there is not":      {message{what: msgNotify, to: 1, at: Tags}, 0},
-		"a tag below 0":                {message{what: msgNotify, to: 1, at: -1}, 0},
-		"more values than called":      {message{what: msgValues, to: 1, from: 2, n: int64(callOf[float32](reduce, 1, Sum, 0))}, 8},
-		"a channel that there is not":  {message{what: msgSent, to: 1}, 8},
-		"read of a channel of no name": {message{what: msgRead, to: 1, slot: -1}, 0},
+		"an unknown kind":            {message{what: 99}, 0},
+		"for a rank below 0":         {message{what: msgPut, to: -1}, 8},
+		"for another process":        {message{what: msgPut, to: 2}, 8},
+		"for a rank above all":       {message{what: msgNotify, to: 4}, 0},
+		"for a rank of many bits":    {message{what: msgNotify, to: 1 << 32}, 0},
+		"of a rank above all":        {message{what: msgValues, to: 1, from: 4}, 0},
+		"of a rank below 0":          {message{what: msgWindow, from: -1}, 0},
+		"an unknown window":          {message{what: msgWindow, from: 2, slot: 2 * MaxWindows}, 0},
+		"a put to no window":         {message{what: msgPut, to: 1, slot: -1}, 8},
+		"a put beyond a window":      {message{what: msgPut, to: 1, at: 60}, 8},
+		"a get beyond a window":      {message{what: msgGet, to: 1, from: 2, n: 65}, 0},
+		"a get of negative size":     {message{what: msgGet, to: 1, from: 2, n: -1}, 0},
+		"a packet of half a word":    {message{what: msgPacket, to: 1}, 6},
+		"an unaligned packet":        {message{what: msgPacket, to: 1, at: 4}, 8},
+		"an invalid tag":             {message{what: msgNotify, to: 1, at: Tags}, 0},
+		"a tag below 0":              {message{what: msgNotify, to: 1, at: -1}, 0},
+		"more values than called":    {message{what: msgValues, to: 1, from: 2, n: int64(callOf[float32](reduce, 1, Sum, 0))}, 8},
+		"an unknown channel":         {message{what: msgSent, to: 1}, 8},
+		"read of an unknown channel": {message{what: msgRead, to: 1, slot: -1}, 0},
 	} {
 		if err := p.do(1, tc.msg, make([]byte, tc.body)); err == nil {
 			t.Errorf("%s: no error", name)
@@ -116,12 +115,12 @@ func TestWrongMessages(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := p.take(1, message{what: 99}, nil); err != nil || p.h.reason() == nil || !strings.Contains(p.h.reason().Error(), "a message of kind 99") {
-		t.Errorf("a message of which nothing can be done gives %v, and the run ends with %v", err, p.h.reason())
+	if err := p.take(1, message{what: 99}, nil); err != nil || p.h.reason() == nil || !strings.Contains(p.h.reason().Error(), "a message has unknown kind 99") {
+		t.Errorf("an invalid message gives %v, and the run ends with %v", err, p.h.reason())
 	}
 }
 
-// Two who come one after the other to two barriers, one of them early, are not taken for three.
+// Two processes that arrive at two barriers, one of them early, do not count as three.
 func TestArrivals(t *testing.T) {
 	var a arrivals
 	a.begin()

@@ -22,7 +22,7 @@ import (
 // calls is struct Calls of litmus.cu.
 type calls struct{ Memory, Wrong uint64 }
 
-// runCalls runs a program once with memory of each device, and returns what it leaves.
+// runCalls runs a program once with memory of each device, and returns the data afterwards.
 func runCalls(t *testing.T, w *ranks.World, m []*streams.Memory) []calls {
 	t.Helper()
 	return run(t, w, func(i int) calls { return calls{Memory: m[i].Address()} })
@@ -119,7 +119,7 @@ func callsOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.R
 	}
 }
 
-// What else a rank can do, each checked by the ranks themselves. Counts of notifications wrap around.
+// The other calls of ranks, checked by the ranks themselves. Counts of notifications wrap around.
 func TestCalls(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
@@ -135,7 +135,7 @@ func TestCalls(t *testing.T) {
 					if d.Wrong != 0 || wrong.Load() != 0 {
 						t.Errorf("device %d: check %d of litmus.cu, on the host check %d", i, d.Wrong, wrong.Load())
 					}
-					// A timer that is stopped once more than it was started has one time.
+					// A timer stopped more often than started has one time.
 					if took := w.Timings(i); len(took) != 1 || took[0] < 0 || took[0] > time.Minute {
 						t.Errorf("device %d has timings %v", i, took)
 					}
@@ -194,7 +194,7 @@ func TestSourceCompiles(t *testing.T) {
 	testdevices.InTurn(t, 1, 2)
 	testdevices.Once(t)
 	if testing.Short() {
-		t.Skip("SKIPPED: it has NVRTC work for minutes")
+		t.Skip("SKIPPED: takes minutes of NVRTC")
 	}
 	type compiled struct {
 		from        kernels.Source
@@ -226,7 +226,7 @@ type ring struct {
 	Wrong  uint64
 }
 
-// A window that is made before the run is there for every run.
+// A window made before a run exists in every run.
 func TestNewWindow(t *testing.T) {
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		const n = 3
@@ -259,7 +259,7 @@ func TestNewWindow(t *testing.T) {
 		}
 		if len(m) > 1 {
 			if _, err := w.NewWindow(ranks.All, func(int) streams.Span { return m[0].All() }); err == nil {
-				t.Error("a window of memory of another device is made")
+				t.Error("a window in memory of another device is accepted")
 			}
 		}
 		for range 2 {
@@ -272,14 +272,14 @@ func TestNewWindow(t *testing.T) {
 		for err == nil {
 			_, err = w.NewWindow(ranks.All, span)
 		}
-		if !strings.Contains(err.Error(), "has 16 windows already") {
+		if !strings.Contains(err.Error(), "already has 16 windows") {
 			t.Error(err)
 		}
 	})
 }
 
-// What cannot be run is refused with the reason.
-func TestRefusals(t *testing.T) {
+// Invalid programs, options and devices are rejected with the reason.
+func TestErrors(t *testing.T) {
 	s := testdevices.Host(t, 2)
 	fine := program(func(*ranks.Rank) {})
 	for _, c := range []struct {
@@ -287,24 +287,24 @@ func TestRefusals(t *testing.T) {
 		edit func(p *ranks.Program, o *ranks.Options, devices *[]*streams.Device)
 	}{
 		{"the program has no name", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Name = "" }},
-		{"33 threads per rank", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Threads = 33 }},
-		{"has no version for host devices", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Host = nil }},
-		{"-1 ranks", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = -1 }},
+		{"multiple of 32 up to 1024, got 33", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Threads = 33 }},
+		{"has no version for CPU devices", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Host = nil }},
+		{"must be at least 0, got -1 and 0", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = -1 }},
 		{"a device is nil", func(_ *ranks.Program, _ *ranks.Options, d *[]*streams.Device) { *d = []*streams.Device{(*d)[0], nil} }},
-		{"0 devices", func(_ *ranks.Program, _ *ranks.Options, d *[]*streams.Device) { *d = nil }},
-		{"1000000000 ranks on host 0; each of 2 host devices has up to 32768", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = 1e9 }},
+		{"between 1 and 16 devices, got 0", func(_ *ranks.Program, _ *ranks.Options, d *[]*streams.Device) { *d = nil }},
+		{"1000000000 ranks on host 0; each of 2 CPU devices has up to 32768", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = 1e9 }},
 		{"32769 ranks on host 0", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = 32769 }},
-		{"Source.Defines has RANK_QUEUES, which New sets as Options say", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) {
+		{"Source.Defines must not have RANK_QUEUES, which Options set", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) {
 			p.Source.Defines = []string{"N=3", "RANK_QUEUES=1"}
 		}},
-		{"-1 bytes of shared memory", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Shared = -1 }},
+		{"Program.Shared must be at least 0, got -1", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Shared = -1 }},
 	} {
 		p, o, devices := fine, ranks.Options{}, s.Devices
 		c.edit(&p, &o, &devices)
 		test.Says(t, test.ErrorOf(ranks.New(s.Compiler, devices, s.Links, p, o)), c.want)
 	}
 	w := opened(t, s, fine, ranks.Options{})
-	test.Says(t, ranks.Run(t.Context(), w, []int{1}), "data of 1 devices for 2")
+	test.Says(t, ranks.Run(t.Context(), w, []int{1}), "must have data for 2 devices, got 1")
 	test.Check(t, w.Close())
 	_, channel := w.NewChannel(0, 1, 1, 4)
 	_, window := w.NewWindow(ranks.All, func(int) streams.Span { return streams.Span{} })
@@ -315,7 +315,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A GPU is given no data that a kernel cannot read; on host devices any type will do.
+// On GPUs, data must be readable by kernels; CPU devices accept any type.
 func TestDataOfOtherTypes(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) { refuseData(t, s, s.Devices[0].GoKernels) })
 	t.Run("backend=cuda-on-cpu", func(t *testing.T) { refuseData(t, testdevices.CPU(t, 1), false) })
@@ -328,7 +328,7 @@ func refuseData(t *testing.T, s *testdevices.Set, allowed bool) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	wrong(ranks.Run(t.Context(), w, make([]int, len(s.Devices))), "int has another size in C")
-	wrong(ranks.Run(t.Context(), w, make([]struct{ Of []float64 }, len(s.Devices))), "Of: a kernel cannot be given a []float64")
-	wrong(ranks.Run(t.Context(), w, make([]*int64, len(s.Devices))), "a kernel cannot be given a *int64")
+	wrong(ranks.Run(t.Context(), w, make([]int, len(s.Devices))), "int must not be used, since its size differs in C")
+	wrong(ranks.Run(t.Context(), w, make([]struct{ Of []float64 }, len(s.Devices))), "Of: type must be numbers of fixed size, got []float64")
+	wrong(ranks.Run(t.Context(), w, make([]*int64, len(s.Devices))), "type must be numbers of fixed size, got *int64")
 }

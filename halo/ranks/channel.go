@@ -9,15 +9,15 @@ import (
 // Channel is a stream of small messages from one rank to another.
 type Channel struct{ number int }
 
-// MaxMessage is the most bytes that a message of a channel may have.
+// MaxMessage is the maximum size of a message of a channel, in bytes.
 const MaxMessage = 4096
 
-// ID is the number of the ranks::Channel that a kernel has.
+// ID returns the number of the ranks::Channel in kernels.
 func (c Channel) ID() int { return c.number }
 
-// Send sends a message over a channel that begins at this rank: a multiple of 4 bytes, up to what the channel takes. It
-// waits while the receiver has as many messages to read as the channel has slots, and returns false if the wait timed
-// out or the run has ended. The send of a kernel may wait once slots / 2 + 1 messages are unread.
+// Send sends a message over a channel that begins at this rank: a multiple of 4 bytes, up to the channel's
+// maximum. It waits while all slots of the channel have unread messages, and returns false if the wait timed
+// out or the run has ended. In kernels, send may already wait while slots / 2 + 1 messages are unread.
 func (r *Rank) Send(c Channel, from []byte) bool {
 	h := r.channel(c, true)
 	if h == nil ||
@@ -41,9 +41,9 @@ func (r *Rank) Send(c Channel, from []byte) bool {
 	return true
 }
 
-// Receive waits for the next message of a channel that ends at this rank, copies it to memory with room for the longest
-// message of the channel, and returns its bytes, or -1 if the wait timed out or the run has ended. Messages come in the
-// order in which they were sent.
+// Receive waits for the next message of a channel that ends at this rank, copies it to memory large enough
+// for the longest message of the channel, and returns its bytes, or -1 if the wait timed out or the run has
+// ended. Messages arrive in the order in which they were sent.
 func (r *Rank) Receive(c Channel, to []byte) int {
 	h := r.channel(c, false)
 	if h == nil ||
@@ -86,12 +86,13 @@ func (r *Rank) channel(c Channel, sends bool) *hostChannel {
 	return h
 }
 
-// NewChannel makes a channel before a run, which all later runs then have: from one rank of the world to another, or
-// itself, with room for so many messages that were not read, a power of two, of up to so many bytes each, a multiple of
-// 4 up to MaxMessage. Every message takes as long as the longest, and twice its bytes. A rank is at an end of up to 16
-// channels; both ends of one to itself count. The kernel gets it by its number, as ranks::Channel{c.ID()}.
+// NewChannel makes a channel before a run, for all later runs: from one rank of the world to another, or to
+// itself. slots is the number of messages that may be unread, a power of two; bytes is the maximum size of a
+// message, a multiple of 4 up to MaxMessage. Every message takes as long as the longest, and twice its bytes.
+// A rank may be at up to 16 ends of channels, including both ends of one to itself. Kernels use the channel
+// as ranks::Channel{c.ID()}.
 //
-// All processes call it, for the same channel: where one asks for another, all return an error that names both.
+// All processes call it, for the same channel; if requests differ, all return an error that has both.
 func (w *World) NewChannel(from, to, slots, bytes int) (Channel, error) {
 	c := channel{from: from, to: to, slots: slots, bytes: bytes}
 	free := w.use.TryLock()
@@ -111,15 +112,15 @@ func (w *World) NewChannel(from, to, slots, bytes int) (Channel, error) {
 // checkChannel returns an error if a channel cannot be made.
 func (w *World) checkChannel(c channel, free bool) error {
 	wrong := func(format string, args ...any) error {
-		return fmt.Errorf("ranks: %s: a channel of %s", w.program.Name, fmt.Sprintf(format, args...))
+		return fmt.Errorf("ranks: %s: channel: %s", w.program.Name, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case c.from < 0 || c.from >= w.Size() || c.to < 0 || c.to >= w.Size():
-		return wrong("rank %d to %d, of %d", c.from, c.to, w.Size())
+		return wrong("ranks must be less than %d, got %d and %d", w.Size(), c.from, c.to)
 	case c.slots < 1 || c.slots > 1<<16 || c.slots&(c.slots-1) != 0:
-		return wrong("%d slots; must be a power of two, at most %d", c.slots, 1<<16)
+		return wrong("slots must be a power of two, at most %d, got %d", 1<<16, c.slots)
 	case c.bytes < 4 || c.bytes > MaxMessage || c.bytes%4 != 0:
-		return wrong("messages of %d bytes; must be a multiple of 4, at most %d", c.bytes, MaxMessage)
+		return wrong("bytes must be a multiple of 4, at most %d, got %d", MaxMessage, c.bytes)
 	}
 	if err := w.usable(free); err != nil {
 		return err
@@ -135,13 +136,13 @@ func (w *World) checkChannel(c channel, free bool) error {
 	}
 	for rank, n := range ends {
 		if n > maxEnds {
-			return wrong("rank %d, which has %d ends already", rank, maxEnds)
+			return wrong("rank %d already has %d ends of channels", rank, maxEnds)
 		}
 	}
 	return nil
 }
 
-// layChannels allocates the channels that were made since the last run, and copies the ends of all to the devices.
+// layChannels allocates the channels made since the last run, and copies the ends of all to the devices.
 func (w *World) layChannels() error {
 	if fresh := w.channels[w.laid:]; len(fresh) > 0 {
 		var err error
@@ -155,7 +156,7 @@ func (w *World) layChannels() error {
 		}
 		w.laid = len(w.channels)
 	}
-	if w.known == len(w.channels) { // else they are new, or the run before failed here
+	if w.known == len(w.channels) { // otherwise they are new, or the previous run failed here
 		return nil
 	}
 	for _, m := range w.members {
@@ -167,7 +168,8 @@ func (w *World) layChannels() error {
 	return nil
 }
 
-// layRings allocates the rings and credits of channels on a device. Credits, of channels that begin there, come first.
+// layRings allocates the rings and credits of channels on a device, credits of channels that begin there
+// first.
 func (w *World) layRings(m *member, fresh []channel) error {
 	credits, all := int64(0), int64(0)
 	for _, c := range fresh {

@@ -47,8 +47,8 @@ func streamOnHost(r *ranks.Rank, rounds, number int, out, in ranks.Channel, befo
 	return true
 }
 
-// Messages of all lengths come whole and in order, by blocks, warps and threads, from ranks that pause, over rings of
-// several sizes whose positions wrap around.
+// Messages of all lengths arrive whole and in order, by blocks, warps and threads, from ranks that pause,
+// over rings of several sizes whose positions wrap around.
 func TestChannels(t *testing.T) {
 	eachLink(t, 3, func(t *testing.T, s *testdevices.Set) {
 		type channels struct {
@@ -86,8 +86,8 @@ func TestChannels(t *testing.T) {
 	})
 }
 
-// A full channel blocks its sender, and drops nothing; what is wrong says so.
-func TestOddChannels(t *testing.T) {
+// A full channel blocks its sender and drops nothing; misuse is reported.
+func TestChannelMisuse(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)
 	var made []ranks.Channel
 	message := make([]byte, 68)
@@ -106,13 +106,13 @@ func TestOddChannels(t *testing.T) {
 		}},
 		{"empty", "waited 300ms for message 1 of channel 1, of rank 3", ranks.ErrTimeout,
 			func(r *ranks.Rank) bool { return r.Receive(made[1], message) < 0 }},
-		{"wrong end", "sent over channel 1, of which it is not that end", ranks.ErrArgument,
+		{"wrong end", "sent over channel 1, but is not that end of it", ranks.ErrArgument,
 			func(r *ranks.Rank) bool { return !r.Send(made[1], message[:4]) }},
-		{"unknown channel", "received from channel 7, of which it is not that end", ranks.ErrArgument,
+		{"unknown channel", "received from channel 7, but is not that end of it", ranks.ErrArgument,
 			func(r *ranks.Rank) bool { return r.Receive(ranks.ChannelOf(7), message) < 0 }},
-		{"too long", "sent 68 bytes over channel 0; must be between 0 and 64, a multiple of 4", ranks.ErrArgument,
+		{"too long", "sent 68 bytes over channel 0, must be a multiple of 4 between 0 and 64", ranks.ErrArgument,
 			func(r *ranks.Rank) bool { return !r.Send(made[0], message) }},
-		{"half a word", "sent 6 bytes over channel 0; must be between 0 and 64, a multiple of 4", ranks.ErrArgument,
+		{"half a word", "sent 6 bytes over channel 0, must be a multiple of 4 between 0 and 64", ranks.ErrArgument,
 			func(r *ranks.Rank) bool { return !r.Send(made[0], message[:6]) }},
 	}
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
@@ -126,7 +126,7 @@ func TestOddChannels(t *testing.T) {
 						wrong.Store(!c.host(r))
 						return
 					}
-					for !r.Failed() { // it does not wait for what is never sent: any limit could end first
+					for !r.Failed() { // it does not wait for a message that is never sent: any limit could end first
 						time.Sleep(time.Millisecond)
 					}
 				}}
@@ -153,16 +153,16 @@ func TestOddChannels(t *testing.T) {
 	})
 }
 
-// Channels that cannot be are refused with the reason.
-func TestChannelRefusals(t *testing.T) {
+// Invalid channels are rejected with the reason.
+func TestChannelErrors(t *testing.T) {
 	s := testdevices.Host(t, 1)
 	w := opened(t, s, program(func(*ranks.Rank) {}), ranks.Options{Ranks: 3})
 	for _, c := range []struct {
 		from, to, slots, bytes int
 		want                   string
 	}{
-		{0, 3, 4, 64, "rank 0 to 3, of 3"}, {-1, 0, 4, 64, "rank -1 to 0, of 3"}, {0, 1, 3, 64, "3 slots; must be a power of two"},
-		{0, 1, 0, 64, "0 slots"}, {0, 1, 4, 6, "messages of 6 bytes"}, {0, 1, 4, ranks.MaxMessage + 4, "messages of 4100 bytes"},
+		{0, 3, 4, 64, "less than 3, got 0 and 3"}, {-1, 0, 4, 64, "less than 3, got -1 and 0"}, {0, 1, 3, 64, "slots must be a power of two, at most 65536, got 3"},
+		{0, 1, 0, 64, "65536, got 0"}, {0, 1, 4, 6, "at most 4096, got 6"}, {0, 1, 4, ranks.MaxMessage + 4, "at most 4096, got 4100"},
 	} {
 		test.Says(t, test.ErrorOf(w.NewChannel(c.from, c.to, c.slots, c.bytes)), c.want)
 	}
@@ -171,13 +171,13 @@ func TestChannelRefusals(t *testing.T) {
 			t.Fatal(i, err)
 		}
 	}
-	test.Says(t, test.ErrorOf(w.NewChannel(0, 1, 1, 4)), "rank 1, which has 16 ends already")
+	test.Says(t, test.ErrorOf(w.NewChannel(0, 1, 1, 4)), "rank 1 already has 16 ends")
 	if _, err := w.NewChannel(0, 2, 1, 4); err != nil {
 		t.Error(err)
 	}
 }
 
-// A run on host devices allocates nothing: all that its ranks need was made with the world.
+// A run on CPU devices allocates nothing: everything was made with the world.
 func TestRunAllocatesNothing(t *testing.T) {
 	s := testdevices.Host(t, 2)
 	const n = 3
@@ -211,7 +211,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 		each := testing.AllocsPerRun(20, func() {
 			test.Check(t, ranks.Run(context.Background(), w, data))
 		})
-		if each > 1 { // goroutines that the scheduler has none of left
+		if each > 1 { // the scheduler may run out of cached goroutines
 			t.Errorf("a run of %d rounds allocates %v times", rounds, each)
 		}
 		if took := w.Timings(1); len(took) != 1 || took[0] <= 0 {

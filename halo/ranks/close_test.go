@@ -16,8 +16,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Close waits for a run that goes on, whether it ends by its limit or because the context does, and the devices are of
-// use afterwards. Meanwhile another run, a window and a channel are refused.
+// Close waits for a running run, whether it ends by its limit or by the context, and the devices are usable
+// afterwards. Until then another run, a window and a channel are rejected.
 func TestCloseWaits(t *testing.T) {
 	for name, open := range map[string]func(t testing.TB, n int) *testdevices.Set{
 		"host": testdevices.Host, "cuda-on-cpu": testdevices.CPUBesideThreads,
@@ -56,7 +56,7 @@ func closeWaits(t *testing.T, s *testdevices.Set, limit time.Duration) error {
 		m := memory(t, w, 512)
 		ended := make(chan error, 1)
 		go func() {
-			ended <- ranks.Run(ctx, w, []wrong{{m[0].Address(), -1, 0}, {m[1].Address(), -1, 0}}) // -1 is nothing wrong
+			ended <- ranks.Run(ctx, w, []wrong{{m[0].Address(), -1, 0}, {m[1].Address(), -1, 0}}) // -1: no wrong call
 		}()
 		time.Sleep(limit / 6) // so that the ranks wait
 		return ended

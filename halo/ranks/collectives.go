@@ -6,7 +6,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Broadcast gives the values of the rank root of a communicator to all.
+// Broadcast sends the values of rank root of a communicator to all its ranks.
 //
 // All ranks of a communicator call the same collectives in the same order, with as many values, the same operation and
 // the same root; those that differ fail, with ErrArgument. A collective orders nothing else: it is not a barrier. Each
@@ -15,24 +15,25 @@ func Broadcast[T Numeric](r *Rank, values []T, root int, c Comm) bool {
 	return collect(r, broadcast, values, values, Sum, root, c)
 }
 
-// Reduce combines the values that each rank has in from, element by element, in to of the rank root. to may be from; on
-// other ranks it is not used. The result has the bits of Allreduce, for every root.
+// Reduce combines the values that each rank has in from, element by element, into to of rank root. to may be
+// from; on other ranks it is not used. The result is bitwise identical to that of Allreduce, for every root.
 func Reduce[T Numeric](r *Rank, to, from []T, op Op, root int, c Comm) bool {
 	return collect(r, reduce, to, from, op, root, c)
 }
 
-// Allreduce combines the values that each rank has in from, element by element, in to of all ranks; to may be from.
+// Allreduce combines the values that each rank has in from, element by element, into to of all ranks; to may
+// be from.
 //
-// Sums are taken in one order, which follows from the number of ranks alone: so they have the same bits in every run,
-// at all ranks, and for any number of devices. With whole the largest power of two up to the number of ranks, the value
-// of rank r + whole is first added to that of rank r. Then neighbors 2i and 2i + 1 are added, then those sums, and so
-// on.
+// The order of sums depends only on the number of ranks: so they are bitwise reproducible, equal at all
+// ranks, and independent of the number of devices. Let whole be the largest power of two up to the number of
+// ranks. The value of rank r + whole is first added to that of rank r. Then neighbors 2i and 2i + 1 are
+// added, then those sums, and so on.
 func Allreduce[T Numeric](r *Rank, to, from []T, op Op, c Comm) bool {
 	return collect(r, allreduce, to, from, op, 0, c)
 }
 
-// collect is method collective of rank_collectives.cuh. All ranks give their values and meet; then each that gets a
-// result combines the values itself.
+// collect is method collective of rank_collectives.cuh. All ranks give their values and synchronize; then
+// each rank that gets a result combines the values itself.
 func collect[T Numeric](r *Rank, what collective, to, from []T, op Op, root int, c Comm) bool {
 	if r.Failed() || !r.validRank(c, root) {
 		return false
@@ -69,7 +70,7 @@ func collect[T Numeric](r *Rank, what collective, to, from []T, op Op, root int,
 	return true
 }
 
-// fold combines the values of all ranks in the order that Allreduce says. It overwrites them.
+// fold combines the values of all ranks in the order of Allreduce. It overwrites them.
 func fold[T Numeric](op Op, values []T) T {
 	whole := 1 << (bits.Len(uint(len(values))) - 1)
 	for i, v := range values[whole:] {
@@ -83,8 +84,8 @@ func fold[T Numeric](op Op, values []T) T {
 	return values[0]
 }
 
-// given returns what a rank of a communicator gives to the current collective. Two collectives have different places:
-// a rank that has met the others in one gives to the next while they still read.
+// given returns the values that a rank of a communicator gives to the current collective. Consecutive
+// collectives use different slots: a rank that has passed one may give to the next while others still read.
 func (r *Rank) given(c Comm, rank int) *given {
 	return &r.state.given[c][r.collectives[c]%2][r.inWorld(c, rank)]
 }
@@ -111,7 +112,7 @@ func (r *Rank) give(c Comm, call rankCall, values []byte) {
 	}
 }
 
-// missed fails because a rank did not come to a collective.
+// missed fails because a rank did not call a collective.
 func (r *Rank) missed(what collective, c Comm) {
 	for rank := range r.Size(c) {
 		if r.given(c, rank).number.Load() != r.collectives[c] {

@@ -34,17 +34,17 @@ func give[T ranks.Numeric](h uint32) T {
 	return T(int64(uint64(h) * 0x9e3779b97f4a7c15))
 }
 
-// collectiveCall is what all ranks call in a round.
+// collectiveCall is the call of all ranks in a round.
 type collectiveCall struct {
 	kind, root, n int
-	apart         bool // the result is not in the place of what is given
+	separate      bool // the result is in separate memory
 	op            ranks.Op
 	comm          ranks.Comm
 }
 
 func callOf(round, ranksOfDevice, all int) collectiveCall {
 	h := hash(99, uint32(round))
-	c := collectiveCall{kind: int(h % 4), apart: h/4%2 == 0, op: ranks.Op(h / 8192 % 3), n: []int{1, 0, 2, 31, 32, 33, 64, 65, 1, mostValues}[h/32%10]}
+	c := collectiveCall{kind: int(h % 4), separate: h/4%2 == 0, op: ranks.Op(h / 8192 % 3), n: []int{1, 0, 2, 31, 32, 33, 64, 65, 1, mostValues}[h/32%10]}
 	size := all
 	if h/1024%4 == 0 {
 		c.comm, size = ranks.Device, ranksOfDevice
@@ -54,12 +54,12 @@ func callOf(round, ranksOfDevice, all int) collectiveCall {
 }
 
 // callOnHost is the counterpart of call.
-func callOnHost[T ranks.Numeric](r *ranks.Rank, to, apart []byte, t int) bool {
+func callOnHost[T ranks.Numeric](r *ranks.Rank, to, separate []byte, t int) bool {
 	c := callOf(t, r.Size(ranks.Device), r.Size(ranks.All))
 	result := streams.View[T](to)[:c.n]
 	from := result
-	if c.apart {
-		from = streams.View[T](apart)[:c.n]
+	if c.separate {
+		from = streams.View[T](separate)[:c.n]
 	}
 	for i := range from {
 		from[i] = give[T](hash(hash(uint32(r.Index(ranks.All)), uint32(t)), uint32(i)))
@@ -74,7 +74,7 @@ func callOnHost[T ranks.Numeric](r *ranks.Rank, to, apart []byte, t int) bool {
 	return ranks.Allreduce(r, result, from, c.op, c.comm)
 }
 
-// joined is the oracle: the values of all ranks, joined in the order that Allreduce says, by recursion.
+// joined is the oracle: the values of all ranks, joined recursively in the order of Allreduce.
 func joined[T ranks.Numeric](op ranks.Op, values []T) T {
 	both := func(a, b T) T {
 		switch op {
@@ -103,7 +103,7 @@ func joined[T ranks.Numeric](op ranks.Op, values []T) T {
 	return halves(folded)
 }
 
-// checkCall compares what a rank has after a round with the oracle, all bits of it.
+// checkCall compares all bits of a rank's result with the oracle.
 func checkCall[T ranks.Numeric](t *testing.T, round, rank, each, all int, got []byte) {
 	t.Helper()
 	c := callOf(round, each, all)
@@ -129,14 +129,14 @@ func checkCall[T ranks.Numeric](t *testing.T, round, rank, each, all int, got []
 	}
 }
 
-// collectiveTypes are the types of the values of rounds, by turns.
+// collectiveTypes are the types of the values of rounds, alternating.
 var collectiveTypes = [3]struct {
-	call  func(r *ranks.Rank, to, apart []byte, t int) bool
+	call  func(r *ranks.Rank, to, separate []byte, t int) bool
 	check func(t *testing.T, round, rank, each, all int, got []byte)
 }{{callOnHost[float64], checkCall[float64]}, {callOnHost[float32], checkCall[float32]}, {callOnHost[int64], checkCall[int64]}}
 
-// Collectives of all kinds, one after the other, between ranks that pause, give what the order of batch says, with all
-// bits, for any number of ranks and devices. Their counts of parts wrap around.
+// Sequences of collectives of all kinds, between ranks that pause, give bitwise the results of the documented
+// order, for any number of ranks and devices. The counts of parts wrap around.
 func TestCollectives(t *testing.T) {
 	testdevices.InTurn(t, 1, 8)
 	for _, devices := range testdevices.Some(2, []int{1, 2, 3}) {
@@ -159,7 +159,7 @@ func TestCollectives(t *testing.T) {
 
 func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first uint64) {
 	if isHeavy(s, each) {
-		t.Skip("SKIPPED: make test-long runs so many ranks of several processes on the CPU")
+		t.Skip("SKIPPED: needs make test-long for this many ranks of several processes on the CPU")
 	}
 	rounds, rest := fewByProxy(t, 60), 20*time.Microsecond
 	if !together.IsAlone() && testdevices.OnCPU(s.Devices[0]) {
@@ -170,13 +170,13 @@ func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first 
 	var results, scratch []*streams.Memory
 	w := opened(t, s, ranks.Program{Name: "collectives", Source: sourceOf("collectives.cu"), Kernel: "collectives", Threads: threads, Host: func(r *ranks.Rank) {
 		local := int64(r.Index(ranks.Device))
-		apart := scratch[r.Device()].Bytes()[room*local:][:room]
+		separate := scratch[r.Device()].Bytes()[room*local:][:room]
 		for t := range rounds {
 			to := results[r.Device()].Bytes()[room*(local*int64(rounds)+int64(t)):][:room]
 			if pause := hash(uint32(r.Index(ranks.All)), uint32(t)); pause%4 == 0 {
 				time.Sleep(time.Duration(pause/4) % rest)
 			}
-			if !collectiveTypes[t%3].call(r, to, apart, t) {
+			if !collectiveTypes[t%3].call(r, to, separate, t) {
 				return
 			}
 		}
@@ -199,7 +199,7 @@ func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first 
 	}
 }
 
-// download returns the bytes of some memory of a device.
+// download returns the bytes of memory of a device.
 func download(t *testing.T, d *streams.Device, from *streams.Memory) []byte {
 	t.Helper()
 	to := test.Must(d.AllocPinned(from.Size()))(t)
@@ -210,12 +210,12 @@ func download(t *testing.T, d *streams.Device, from *streams.Memory) []byte {
 	return bytes
 }
 
-// Ranks that differ in what they call fail with what they called, and the error names who is missing.
+// Ranks whose calls differ fail with their call, or the error names the missing rank.
 func TestOddCollectives(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	const sum = "an allreduce (sum) of 8 doubles"
-	differ := func(odd string) []string { // whoever finds it
-		const text = "called %s where another rank called %s"
+	differ := func(odd string) []string { // for any rank that reports it
+		const text = "called %s, but another rank called %s"
 		return []string{fmt.Sprintf(text, odd, sum), fmt.Sprintf(text, sum, odd)}
 	}
 	cases := []struct {
@@ -230,7 +230,7 @@ func TestOddCollectives(t *testing.T) {
 		{"another operation", ranks.ErrArgument, differ("an allreduce (max) of 8 doubles"), func(r *ranks.Rank, v []float64) bool {
 			return ranks.Allreduce(r, v, v, ranks.Max, ranks.All)
 		}},
-		{"root too large", ranks.ErrArgument, []string{"named rank 6 of 6"}, func(r *ranks.Rank, v []float64) bool {
+		{"root too large", ranks.ErrArgument, []string{"named rank 6, must be less than 6"}, func(r *ranks.Rank, v []float64) bool {
 			return ranks.Broadcast(r, v, r.Size(ranks.All), ranks.All)
 		}},
 		{"another collective", ranks.ErrArgument, differ("a broadcast of 8 doubles from rank 1"), func(r *ranks.Rank, v []float64) bool {
@@ -240,7 +240,7 @@ func TestOddCollectives(t *testing.T) {
 			return ranks.Allreduce(r, v, v, ranks.Op(9), ranks.All)
 		}},
 		{"no call", ranks.ErrTimeout, []string{
-			"for rank 4 in an allreduce", "for rank 0 in an allreduce", "for rank 1 in an allreduce", "for 1 notifications of tag 200; 0 came",
+			"for rank 4 in an allreduce", "for rank 0 in an allreduce", "for rank 1 in an allreduce", "for 1 notifications of tag 200; 0 arrived",
 		}, func(*ranks.Rank, []float64) bool { return true }},
 	}
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
@@ -265,7 +265,7 @@ func TestOddCollectives(t *testing.T) {
 				data := slices.Repeat([]wrong{{What: callNamed(c.name), Rank: 4}}, len(s.Devices))
 				patiently(t, c.is, func(limit time.Duration) error {
 					w := opened(t, s, p, ranks.Options{Ranks: 6 / len(s.Devices), Limit: limit, Checks: true})
-					for range 2 { // the next run finds all as it was
+					for range 2 { // the next run starts in the initial state
 						err := ranks.Run(t.Context(), w, data)
 						says := func(want string) bool {
 							if c.is == ranks.ErrTimeout {
@@ -284,8 +284,8 @@ func TestOddCollectives(t *testing.T) {
 	})
 }
 
-// A NaN of any rank shows in sums, smallest and largest values of all.
-func TestNaNShows(t *testing.T) {
+// A NaN of any rank propagates to sums, minima and maxima.
+func TestNaN(t *testing.T) {
 	s := testdevices.Host(t, 1)
 	for at := range 5 {
 		w := opened(t, s, ranks.Program{Name: "nan", Kernel: "ring", Threads: 32, Host: func(r *ranks.Rank) {

@@ -22,7 +22,7 @@ func (c Comm) String() string {
 	return "all ranks"
 }
 
-// Tags is how many tags notifications have: 0 to Tags-1.
+// Tags is the number of notification tags: 0 to Tags-1.
 const Tags = 256
 
 // Any matches every source and every tag, see Rank.WaitMatching.
@@ -85,10 +85,10 @@ const (
 	allreduce
 )
 
-// maxLevels is how many levels the tree of a communicator on GPUs has at most.
+// maxLevels is the maximum number of levels of the tree of a communicator on GPUs.
 const maxLevels = 18
 
-// levels is how many levels the tree of so many ranks has.
+// levels returns the number of levels of the tree of a number of ranks.
 func levels(ranks int64) int64 { return int64(bits.Len64(uint64(ranks))) }
 
 // rankCall identifies a collective, its operation, the type and number of its values and its root, so that device ranks
@@ -106,7 +106,7 @@ func callOf[T Numeric](what collective, n int, op Op, root int) rankCall {
 	return rankCall(n)<<24 | rankCall(root)<<6 | rankCall(kind)<<4 | rankCall(min(uint(op), 3))<<2 | rankCall(what)
 }
 
-// bytes is the size of the values of a rank.
+// bytes returns the size of the values of a rank.
 func (c rankCall) bytes() int64 { return int64(c>>24) * [...]int64{8, 4, 8, 8}[c>>4&3] }
 
 // String describes the call for an error.

@@ -6,7 +6,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// SetFirstCount sets what all counts of notifications begin with, so that they wrap around soon.
+// SetFirstCount sets the initial value of all counts of notifications, to make them wrap around soon.
 func SetFirstCount(w *World, n uint64) {
 	w.first = n
 	w.laid, w.known = 0, 0
@@ -20,18 +20,18 @@ func SetFirstCount(w *World, n uint64) {
 	}
 }
 
-// SetGrace sets how long ranks may take to end when the run is over.
+// SetGrace sets how long ranks may take to end after the end of a run.
 func SetGrace(w *World, grace time.Duration) { w.grace = grace }
 
-// RunOnHost does what the stream of a host device does in a run.
+// RunOnHost does what the stream of a CPU device does in a run.
 func RunOnHost(w *World, device int) { w.host.runAll(device) }
 
-// ChannelOf is the channel of a number, whether there is one or not.
+// ChannelOf is the channel with a number, whether it exists or not.
 func ChannelOf(number int) Channel { return Channel{number} }
 
 var Reciprocal = reciprocal
 
 var Checksum = checksum
 
-// WindowAt is a window of all ranks as wrong code may have it.
+// WindowAt is a window of all ranks with any slot.
 func WindowAt(slot int) Window { return Window{slot, All} }

@@ -33,35 +33,35 @@ const (
 	badBox
 	byProgram
 	ended
-	badResult // from here on of host devices only
+	badResult // from here on only for CPU devices
 	badComm
 )
 
 // failure is why a rank has failed.
 type failure struct {
 	why                    reason
-	rank                   int // of the world
+	rank                   int // rank of the world
 	expected, came, detail int64
-	where                  int64 // of a window: its slot, and from bit 32 on the rank of the world
-	err                    error // of a rank on a host device, or what a code of the program means
+	where                  int64 // slot of a window and, from bit 32, rank of the world
+	err                    error // error of a rank on a CPU device, or the meaning of a code of the program
 }
 
-// Errors that a run may return. Its message says which rank failed, and of what.
+// Errors that a run may return. The message names the rank that failed, and the reason.
 var (
 	ErrTimeout  = errors.New("a wait timed out")
 	ErrArgument = errors.New("a call of a rank has a wrong argument")
-	ErrNoRoom   = errors.New("ranks that wait for each other do not fit on the device at once") // of New
+	ErrNoRoom   = errors.New("ranks that wait for each other do not fit on the device at once") // returned by New
 )
 
 // CodeError is the error of a run that a rank has ended by Fail.
 type CodeError struct {
-	Rank         int    // of the world
-	Device       string // its name
-	Code, Detail int64
-	Means        error `json:"-"` // what Program.Errors has of the code, or nil; it is wrapped too
+	Rank         int    // rank of the world
+	Device       string // name of its device
+	Code, Detail int64  // arguments of Rank.Fail
+	Means        error  `json:"-"` // entry of the code in Program.Errors, or nil; also wrapped
 }
 
-// Error says which rank failed, and what its code means.
+// Error names the rank that failed, and the meaning of its code.
 func (e *CodeError) Error() string {
 	text := fmt.Sprintf("ranks: rank %d (%s) failed with code %d", e.Rank, e.Device, e.Code)
 	if e.Detail != 0 {
@@ -73,10 +73,10 @@ func (e *CodeError) Error() string {
 	return text
 }
 
-// Unwrap returns what the code means, nil if the program does not say.
+// Unwrap returns the meaning of the code, nil if the program does not define it.
 func (e *CodeError) Unwrap() error { return e.Means }
 
-// describe returns the error of a rank on a device of a name.
+// describe returns the error of a rank on a device with the given name.
 func (f failure) describe(device string, limit time.Duration) error {
 	who := fmt.Sprintf("ranks: rank %d (%s)", f.rank, device)
 	if f.why == byProgram {
@@ -91,7 +91,7 @@ func (f failure) describe(device string, limit time.Duration) error {
 	return fmt.Errorf("%s %s: %w", who, f.text(), ErrArgument)
 }
 
-// timedOut reports whether a wait has timed out; the other failures are wrong arguments of calls.
+// timedOut reports whether a wait has timed out; other failures are wrong arguments of calls.
 func (f failure) timedOut() bool {
 	switch f.why {
 	case noNotifications, noBarrier, noPacket, noMatch, logFull, queueFull, noCollective, noRoom, noMessage, noProxy:
@@ -102,30 +102,30 @@ func (f failure) timedOut() bool {
 
 // texts describe failures: formats of expected, came and detail.
 var texts = map[reason]string{
-	noPacket:   "for a packet of number %[1]d; its bytes from %[3]d on have number %[2]d",
-	queueFull:  "to notify rank %[2]d of tag %[3]d, which has %[1]d notifications of its device to read",
+	noPacket:   "for a packet with number %[1]d; its bytes from %[3]d on have number %[2]d",
+	queueFull:  "to notify rank %[2]d of tag %[3]d, which has %[1]d unread notifications of this device",
 	noRoom:     "for rank %[2]d to read one of %[1]d messages of channel %[3]d",
-	noProxy:    "for the proxy that serves device %[2]d; it has up to %[1]d commands",
+	noProxy:    "for the proxy of device %[2]d, which has up to %[1]d commands",
 	noMessage:  "for message %[1]d of channel %[3]d, of rank %[2]d",
-	badMessage: "sent %[2]d bytes over channel %[3]d; must be between 0 and %[1]d, a multiple of 4",
-	badResult:  "gave room for %[2]d where %[1]d may come",
-	badRank:    "named rank %[2]d of %[1]d",
+	badMessage: "sent %[2]d bytes over channel %[3]d, must be a multiple of 4 between 0 and %[1]d",
+	badResult:  "passed memory for %[2]d values, must hold %[1]d",
+	badRank:    "named rank %[2]d, must be less than %[1]d",
 	badWindow:  "used window %[2]d, which does not exist",
-	badSource:  "put a box that reaches beyond its source of %[1]d bytes",
-	badComm:    "named communicator %[2]d",
+	badSource:  "put a box that exceeds its source of %[1]d bytes",
+	badComm:    "named communicator %[2]d, which does not exist",
 }
 
 // text describes what a rank waited for, or which argument of a call was wrong.
 func (f failure) text() string {
 	switch f.why {
 	case noNotifications:
-		return fmt.Sprintf("for %d notifications of %s; %d came", f.expected, tags(f.detail), f.came)
+		return fmt.Sprintf("for %d notifications of %s; %d arrived", f.expected, tags(f.detail), f.came)
 	case noBarrier:
 		return fmt.Sprintf("at a barrier of %v", Comm(f.expected))
 	case noMatch:
-		came := fmt.Sprintf("%d came that it did not take", f.came)
+		came := fmt.Sprintf("%d arrived that do not match", f.came)
 		if f.came == keptMost {
-			came = fmt.Sprintf("it keeps %d that it did not take, and reads no more", f.came)
+			came = fmt.Sprintf("it keeps %d that do not match, the maximum", f.came)
 		}
 		return fmt.Sprintf("for %d notifications of %s; %s", f.expected, match(f.detail), came)
 	case logFull:
@@ -135,44 +135,44 @@ func (f failure) text() string {
 		return fmt.Sprintf("for rank %d in %s", f.expected, call)
 	case badChannel:
 		verb := [...]string{"received from", "sent over"}[f.expected]
-		return fmt.Sprintf("%s channel %d, of which it is not that end", verb, f.came)
+		return fmt.Sprintf("%s channel %d, but is not that end of it", verb, f.came)
 	case badCollective:
 		if f.expected == f.came {
 			return fmt.Sprintf("called %v", rankCall(f.expected))
 		}
-		return fmt.Sprintf("called %v where another rank called %v", rankCall(f.expected), rankCall(f.came))
+		return fmt.Sprintf("called %v, but another rank called %v", rankCall(f.expected), rankCall(f.came))
 	case badCount:
-		text := fmt.Sprintf("gave a count of %d", f.came)
+		text := fmt.Sprintf("passed a count of %d", f.came)
 		if f.expected > 0 {
-			text += fmt.Sprintf("; up to %d notifications are kept", f.expected)
+			text += fmt.Sprintf(", must be at most the %d notifications that are kept", f.expected)
 		}
 		return text
 	case badPacket:
 		if f.detail < 0 {
 			return fmt.Sprintf("waited for a packet of %d bytes; "+
-				"bytes are a multiple of 4, and the address is one of %d", f.came, f.expected)
+				"bytes must be a multiple of 4, and the address a multiple of %d", f.came, f.expected)
 		}
-		return fmt.Sprintf("put a packet of %d bytes at offset %d; bytes are a multiple of 4, "+
-			"and the offset and where the window begins are multiples of %d", f.came, f.detail, f.expected)
+		return fmt.Sprintf("put a packet of %d bytes at offset %d; bytes must be a multiple of 4, "+
+			"and the offset and the start of the window multiples of %d", f.came, f.detail, f.expected)
 	case badTag:
-		return fmt.Sprintf("used tag %d; must be between 0 and %d", f.came, f.expected-1)
+		return fmt.Sprintf("used tag %d, must be between 0 and %d", f.came, f.expected-1)
 	case badRange:
 		if f.where == noWindow {
-			return fmt.Sprintf("accessed %d bytes of memory of %d", f.detail, f.expected)
+			return fmt.Sprintf("accessed %d bytes of memory with %d bytes", f.detail, f.expected)
 		}
 		return fmt.Sprintf("accessed %d bytes at offset %d of window %d of rank %d, which has %d bytes",
 			f.detail, f.came, f.where&(1<<32-1), f.where>>32, f.expected)
 	case badBox:
-		return "put a box whose rows or planes are all at one place: their strides at the target are 0"
+		return "put a box whose rows or planes overlap: their strides at the target are 0"
 	}
 	return fmt.Sprintf(texts[f.why], f.expected, f.came, f.detail)
 }
 
-// noWindow is failure.where of a range of memory outside of windows.
+// noWindow is failure.where of memory outside of windows.
 const noWindow = -1
 
-// tags names the first of some tags, in the lower half of a number, and the last if the upper half, their count, is
-// above 1.
+// tags names the tag, or the first and last of several tags: the first is in the lower half of a number,
+// their count in the upper half.
 func tags(detail int64) string {
 	first, n := int64(int32(detail)), detail>>32
 	if n <= 1 {
@@ -181,7 +181,8 @@ func tags(detail int64) string {
 	return fmt.Sprintf("one of the tags %d to %d", first, first+n-1)
 }
 
-// match names the source, window and tag that a rank waited for: bits 32 to 63, 16 to 31 and 0 to 15 of a number.
+// match names the source, window and tag that a rank waited for: bits 32 to 63, 16 to 31 and 0 to 15 of a
+// number.
 func match(detail int64) string {
 	name := func(what string, v int) string {
 		if v < 0 {

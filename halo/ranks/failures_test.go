@@ -23,20 +23,21 @@ type wrong struct {
 	What, Rank int64
 }
 
-// callNamed is the number of a call by its name, as named of litmus.cu has it: FNV-1a.
+// callNamed returns the number of a call by its name, as named of litmus.cu does: FNV-1a.
 func callNamed(name string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))
 	return int64(h.Sum64())
 }
 
-// wrongCall is a call that fails, by a rank that has 256 bytes.
+// wrongCall is a call that fails, by a rank with 256 bytes.
 type wrongCall struct {
 	name, want string
-	host       func(r caller) // on a CPU device; nil: it cannot be made there
+	host       func(r caller) // on a CPU device; nil: not possible there
 }
 
-// caller is a rank with windows: of all its memory, one that was freed, and one that begins at an odd place.
+// caller is a rank with windows: one of all its memory, a freed one, and one that begins at an unaligned
+// address.
 type caller struct {
 	*ranks.Rank
 	w, freed, odd ranks.Window
@@ -44,8 +45,8 @@ type caller struct {
 }
 
 const (
-	atOddPlace = "put a packet of 8 bytes at offset %d; bytes are a multiple of 4, and the offset and where the window begins are multiples of 16"
-	fromOdd    = "waited for a packet of 8 bytes; bytes are a multiple of 4, and the address is one of 16"
+	atOddPlace = "put a packet of 8 bytes at offset %d; bytes must be a multiple of 4, and the offset and the start of the window multiples of 16"
+	fromOdd    = "waited for a packet of 8 bytes; bytes must be a multiple of 4, and the address a multiple of 16"
 )
 
 func box(bytes, rows, planes int64) ranks.Rows {
@@ -53,24 +54,24 @@ func box(bytes, rows, planes int64) ranks.Rows {
 }
 
 var wrongCalls = []wrongCall{
-	{"missing notification", "waited 300ms for 2 notifications of tag 3; 1 came", func(r caller) { r.WaitNotifications(3, 2) }},
-	{"missing tags", "waited 300ms for 1 notifications of one of the tags 10 to 29; 0 came", func(r caller) { r.WaitAny(10, 20) }},
-	{"barrier alone", "waited 300ms at a barrier of the ranks of its device", func(r caller) { r.Barrier(ranks.Device) }},
-	{"half of a packet", "waited 300ms for a packet of number 99; its bytes from 4 on have number 98", func(r caller) {
+	{"missing notification", "waited 300ms for 2 notifications of tag 3; 1 arrived", func(r caller) { r.WaitNotifications(3, 2) }},
+	{"missing tags", "waited 300ms for 1 notifications of one of the tags 10 to 29; 0 arrived", func(r caller) { r.WaitAny(10, 20) }},
+	{"barrier by one rank", "waited 300ms at a barrier of the ranks of its device", func(r caller) { r.Barrier(ranks.Device) }},
+	{"half of a packet", "waited 300ms for a packet with number 99; its bytes from 4 on have number 98", func(r caller) {
 		me := r.Index(ranks.All)
 		r.PutPacket(r.w, me, 32, r.bytes[64:72], 98)
 		r.WaitPacket(r.bytes[32:], r.bytes[64:72], 98)
 		r.PutPacket(r.w, me, 32, r.bytes[64:68], 99)
 		r.WaitPacket(r.bytes[32:], r.bytes[64:72], 99)
 	}},
-	{"tag too large", "used tag 256; must be between 0 and 255", func(r caller) { r.Notify(0, ranks.All, ranks.Tags) }},
-	{"negative tag", "used tag -1; must be between 0 and 255", func(r caller) { r.PutNotify(r.w, 0, 0, r.bytes[:8], -1) }},
-	{"negative tag by a warp", "used tag -7; must be between 0 and 255", func(r caller) { r.PutNotify(r.w, 0, 0, r.bytes[:8], -7) }},
-	{"too many tags", "used tag 2147483651; must be between 0 and 255", func(r caller) { r.WaitAny(5, 1<<31-1) }},
-	{"no tags", "gave a count of 0", func(r caller) { r.WaitAny(10, 0) }},
-	{"negative count", "gave a count of -1", func(r caller) { r.WaitNotifications(3, 1<<64-1) }},
-	{"rank too large", "named rank 6 of 6", func(r caller) { r.Notify(r.Size(ranks.All), ranks.All, 1) }},
-	{"negative rank", "named rank -1 of 6", func(r caller) { r.PutNotify(r.w, -1, 0, r.bytes[:8], 0) }},
+	{"tag too large", "used tag 256, must be between 0 and 255", func(r caller) { r.Notify(0, ranks.All, ranks.Tags) }},
+	{"negative tag", "used tag -1, must be between 0 and 255", func(r caller) { r.PutNotify(r.w, 0, 0, r.bytes[:8], -1) }},
+	{"negative tag by a warp", "used tag -7, must be between 0 and 255", func(r caller) { r.PutNotify(r.w, 0, 0, r.bytes[:8], -7) }},
+	{"too many tags", "used tag 2147483651, must be between 0 and 255", func(r caller) { r.WaitAny(5, 1<<31-1) }},
+	{"no tags", "passed a count of 0", func(r caller) { r.WaitAny(10, 0) }},
+	{"negative count", "passed a count of -1", func(r caller) { r.WaitNotifications(3, 1<<64-1) }},
+	{"rank too large", "named rank 6, must be less than 6", func(r caller) { r.Notify(r.Size(ranks.All), ranks.All, 1) }},
+	{"negative rank", "named rank -1, must be less than 6", func(r caller) { r.PutNotify(r.w, -1, 0, r.bytes[:8], 0) }},
 	{"beyond a window", "accessed 10 bytes at offset 250 of window 0 of rank 0, which has 256 bytes", func(r caller) { r.Put(r.w, 0, 250, r.bytes[:10]) }},
 	{"before a window", "accessed 8 bytes at offset -8 of window 0 of rank 5, which has 256 bytes", func(r caller) { r.Put(r.w, 5, -8, r.bytes[:8]) }},
 	{"freed window", "used window 1, which does not exist", func(r caller) { r.Put(r.freed, 0, 0, r.bytes[:8]) }},
@@ -85,29 +86,29 @@ var wrongCalls = []wrongCall{
 	{"box before a window", "accessed 88 bytes at offset -8 of window 0 of rank 5, which has 256 bytes", func(r caller) {
 		r.PutBox(r.w, 5, 8, ranks.Strides{Row: -8, Plane: 64}, box(8, 3, 2), r.bytes, ranks.Strides{})
 	}},
-	{"box of -1 rows", "gave a count of -1", func(r caller) {
+	{"box of -1 rows", "passed a count of -1", func(r caller) {
 		r.PutBox(r.w, 0, 0, ranks.Strides{Row: 8}, box(8, -1, 1), r.bytes, ranks.Strides{Row: 8})
 	}},
-	{"empty box for no rank", "named rank 6 of 6", func(r caller) {
+	{"empty box for no rank", "named rank 6, must be less than 6", func(r caller) {
 		r.PutBox(r.w, 6, 0, ranks.Strides{Row: 8}, box(8, 0, 1), r.bytes, ranks.Strides{Row: 8})
 	}},
-	{"box with all rows at one place", "put a box whose rows or planes are all at one place", func(r caller) {
+	{"box with overlapping rows", "put a box whose rows or planes overlap", func(r caller) {
 		r.PutBox(r.w, 0, 0, ranks.Strides{}, box(8, 1<<40, 1), r.bytes, ranks.Strides{})
 	}},
-	{"packet at an odd place", fmt.Sprintf(atOddPlace, 4), func(r caller) { r.PutPacket(r.w, 0, 4, r.bytes[:8], 1) }},
-	{"packet for an odd window", fmt.Sprintf(atOddPlace, 0), func(r caller) { r.PutPacket(r.odd, 0, 0, r.bytes[:8], 1) }},
-	{"packet from an odd place", fromOdd, func(r caller) { r.WaitPacket(r.bytes[8:], r.bytes[64:72], 1) }},
-	{"value from an odd place", fromOdd, func(r caller) { ranks.WaitValue[float64](r.Rank, r.bytes[8:], 1) }},
+	{"packet at an unaligned offset", fmt.Sprintf(atOddPlace, 4), func(r caller) { r.PutPacket(r.w, 0, 4, r.bytes[:8], 1) }},
+	{"packet for an unaligned window", fmt.Sprintf(atOddPlace, 0), func(r caller) { r.PutPacket(r.odd, 0, 0, r.bytes[:8], 1) }},
+	{"packet from an unaligned address", fromOdd, func(r caller) { r.WaitPacket(r.bytes[8:], r.bytes[64:72], 1) }},
+	{"value from an unaligned address", fromOdd, func(r caller) { ranks.WaitValue[float64](r.Rank, r.bytes[8:], 1) }},
 
-	// Sizes whose double, or whose end, does not fit in 64 bits: slices have no such sizes.
-	{"window of negative size", "gave a count of -9223372036854775808", nil},
+	// Sizes whose double, or whose end, does not fit in 64 bits: slices cannot have such sizes.
+	{"window of negative size", "passed a count of -9223372036854775808", nil},
 	{"put of negative size", "accessed -9223372036854775800 bytes at offset 0 of window 0 of rank 0, which has 256 bytes", nil},
 	{"packet of negative size", "waited for a packet of -8 bytes", nil},
-	{"collective of too many", "gave a count of 1099511627777", nil},
-	{"unknown channel", "sent over channel 2147483647, of which it is not that end", nil},
+	{"collective of too many", "passed a count of 1099511627777", nil},
+	{"unknown channel", "sent over channel 2147483647, but is not that end of it", nil},
 }
 
-// A rank that fails is named with the reason, within its limit, and ends all others.
+// The error names the failed rank and the reason, within its limit, and all other ranks end.
 func TestFailures(t *testing.T) {
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		s.Devices = s.Devices[:min(2, len(s.Devices))]
@@ -148,7 +149,7 @@ func TestFailures(t *testing.T) {
 					if !errors.Is(err, is) || is != ranks.ErrTimeout && !strings.Contains(err.Error(), "ranks: rank 4 (") || !strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "of tag 200") {
 						return fmt.Errorf("the error is %v, want %q", err, want)
 					}
-					// The next run begins with the initial state again.
+					// The next run starts in the initial state.
 					if err := ranks.Run(t.Context(), w, data); !errors.Is(err, is) {
 						return fmt.Errorf("the second time the error is %v", err)
 					}
@@ -159,7 +160,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// patiently is testdevices.Patiently where a wait is to end by its limit. Where none is, the limit is long.
+// patiently is testdevices.Patiently if a wait should end by its limit. Otherwise the limit is long.
 func patiently(t *testing.T, is error, try func(limit time.Duration) error) {
 	t.Helper()
 	if is == ranks.ErrTimeout {
@@ -169,15 +170,15 @@ func patiently(t *testing.T, is error, try func(limit time.Duration) error) {
 	}
 }
 
-// The error names the rank that waits for what nobody sends, not one that waits for it at a barrier since before. A
-// limit as long as possible does not overflow: the call fails for its argument.
+// The error names the rank that waits for a notification that is never sent, not one that waits for that rank at a
+// barrier. A maximum limit does not overflow: the call fails for its argument.
 func TestNamesWhoWaits(t *testing.T) {
 	for _, c := range []struct {
 		call, want string
 		is         error
 		host       func(r *ranks.Rank)
 	}{
-		{"wait beside a barrier", "for 1 notifications of tag 3; 0 came", ranks.ErrTimeout, func(r *ranks.Rank) {
+		{"wait during a barrier", "for 1 notifications of tag 3; 0 arrived", ranks.ErrTimeout, func(r *ranks.Rank) {
 			time.Sleep(50 * time.Millisecond) // all others are at the barrier
 			r.WaitNotifications(3, 1)
 		}},
@@ -212,18 +213,18 @@ func TestNamesWhoWaits(t *testing.T) {
 	}
 }
 
-// Ranks on CPU devices reject accesses beyond memory, and what the run does not keep.
+// Ranks on CPU devices reject accesses outside of memory, and calls that need options.
 func TestCPURanksReject(t *testing.T) {
 	s := testdevices.Host(t, 1)
 	for want, call := range map[string]func(r *ranks.Rank, w ranks.Window){
-		"put a box that reaches beyond its source of 8 bytes": func(r *ranks.Rank, w ranks.Window) {
+		"put a box that exceeds its source of 8 bytes": func(r *ranks.Rank, w ranks.Window) {
 			r.PutBox(w, 0, 0, ranks.Strides{Row: 8}, ranks.Rows{Bytes: 8, Rows: 2, Planes: 1}, make([]byte, 8), ranks.Strides{Row: -1 << 63})
 		},
-		"accessed 16 bytes of memory of 8":                func(r *ranks.Rank, w ranks.Window) { r.WaitPacket(make([]byte, 8, 64), make([]byte, 8), 1) },
+		"accessed 16 bytes of memory with 8":              func(r *ranks.Rank, w ranks.Window) { r.WaitPacket(make([]byte, 8, 64), make([]byte, 8), 1) },
 		"named communicator 7":                            func(r *ranks.Rank, _ ranks.Window) { r.Barrier(7) },
 		"named communicator 8":                            func(r *ranks.Rank, _ ranks.Window) { r.CreateWindow(8, nil) },
 		"named communicator 9":                            func(r *ranks.Rank, _ ranks.Window) { r.Notify(0, 9, 0) },
-		"named rank 1 of 1":                               func(r *ranks.Rank, w ranks.Window) { r.Memory(w, 1) },
+		"named rank 1, must be less than 1":               func(r *ranks.Rank, w ranks.Window) { r.Memory(w, 1) },
 		"used window 7, which does not exist":             func(r *ranks.Rank, w ranks.Window) { r.Memory(ranks.WindowAt(7), 0) },
 		"it matched notifications without Options.Queues": func(r *ranks.Rank, w ranks.Window) { r.WaitMatching(w, ranks.Any, ranks.Any, 1) },
 	} {
@@ -281,7 +282,7 @@ func TestRankThatDoesNotEnd(t *testing.T) {
 	}
 	refused := func() {
 		t.Helper()
-		test.Says(t, ranks.Run(t.Context(), w, []int{1, 2}), "p runs no more: ranks: p has not ended 1s after it should")
+		test.Says(t, ranks.Run(t.Context(), w, []int{1, 2}), "p cannot run again: ranks: p has not ended 1s after it should")
 	}
 	refused()
 	close(stop)
@@ -293,7 +294,7 @@ func TestRankThatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// Windows are of existing memory, of an existing communicator.
+// Windows must be in existing memory, for an existing communicator.
 func TestRejectedWindows(t *testing.T) {
 	s := testdevices.Host(t, 1)
 	p := program(func(*ranks.Rank) {})
@@ -308,14 +309,14 @@ func TestRejectedWindows(t *testing.T) {
 		comm   ranks.Comm
 		memory func(int) streams.Span
 	}{
-		{"of rank 0 of 100 bytes at offset 1000 of memory of 1024", ranks.All, of(1000, 100)},
-		{"of 16 bytes at offset -8 of memory of 1024", ranks.All, of(-8, 16)},
+		{"of rank 0 of 100 bytes at offset 1000 exceeds memory of 1024 bytes", ranks.All, of(1000, 100)},
+		{"of 16 bytes at offset -8 exceeds memory of 1024 bytes", ranks.All, of(-8, 16)},
 		{"of -1 bytes at offset 0", ranks.All, of(0, -1)},
-		{"at offset 0 of memory of 1024", ranks.Device, of(0, 1<<62)},
-		{"at offset 9223372036854775807 of memory of 1024", ranks.Device, of(1<<63-1, 1<<63-1)},
-		{"of 8 bytes at offset 0 of memory of 0", ranks.All, func(int) streams.Span { return streams.Span{Length: 8} }},
+		{"at offset 0 exceeds memory of 1024 bytes", ranks.Device, of(0, 1<<62)},
+		{"at offset 9223372036854775807 exceeds memory of 1024 bytes", ranks.Device, of(1<<63-1, 1<<63-1)},
+		{"of 8 bytes at offset 0 exceeds memory of 0 bytes", ranks.All, func(int) streams.Span { return streams.Span{Length: 8} }},
 		{"of host 0 [0, 64) of 64 bytes: the memory is closed", ranks.All, func(int) streams.Span { return freed.All() }},
-		{"there is no communicator 7", ranks.Comm(7), of(0, 8)},
+		{"communicator 7 does not exist", ranks.Comm(7), of(0, 8)},
 		{"the function for its memory is nil", ranks.All, nil},
 	} {
 		test.Says(t, test.ErrorOf(w.NewWindow(c.comm, c.memory)), c.want)
@@ -336,8 +337,8 @@ type fails struct {
 	Rank, Code, Detail, Tag int64
 }
 
-// A rank ends a run with an error of the program, which names the rank, its device, the code and what that means,
-// whether the others wait or ask whether the run has ended; and the next run finds all as it was.
+// A rank ends a run with an error of the program. The error names the rank, its device, the code and its
+// meaning, whether the others wait or poll for the end of the run. The next run starts in the initial state.
 func TestFail(t *testing.T) {
 	crowded := errors.New("a segment is full")
 	const n = 3
@@ -389,21 +390,21 @@ func TestFail(t *testing.T) {
 				t.Errorf("%v wraps another error", err)
 			}
 			if strings.Contains(err.Error(), "another process has ended the run") {
-				t.Errorf("%v is of processes too that have not failed", err)
+				t.Errorf("%v includes processes that have not failed", err)
 			}
 			if took := time.Since(begun); took > 30*time.Second {
 				t.Errorf("it took %v", took)
 			}
 			for i := range data {
-				if apart := streams.View[uint64](download(t, s.Devices[i], m[i])[:8])[0]; apart != 0 {
-					t.Errorf("%d threads on %v saw the end in other rounds than the first of their rank", apart, s.Devices[i])
+				if late := streams.View[uint64](download(t, s.Devices[i], m[i])[:8])[0]; late != 0 {
+					t.Errorf("%d threads on %v saw the end in another round than the first thread of their rank", late, s.Devices[i])
 				}
 			}
 		}
 	})
 }
 
-// How many ranks there are where a multiple, or no more than a number, is wanted; and what is refused.
+// Numbers of ranks for a multiple, or an upper limit; and rejected options.
 func TestRankCounts(t *testing.T) {
 	p := ranks.Program{Name: "fails", Source: source(), Kernel: "fails", Threads: 64, Host: func(*ranks.Rank) {}}
 	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
@@ -460,10 +461,10 @@ func TestRankCounts(t *testing.T) {
 			}
 		}
 		for want, o := range map[string]ranks.Options{
-			"7 ranks are no multiple of 3":        {Ranks: 7, Multiple: 3},
-			"no multiple of 6 ranks is at most 5": {Multiple: 6, AtMost: 5},
-			"options of a multiple of -2 ranks":   {Multiple: -2},
-			"at most -1":                          {AtMost: -1},
+			"Ranks must be a multiple of Multiple, got 7 and 3": {Ranks: 7, Multiple: 3},
+			"AtMost must be at least Multiple (6), got 5":       {Multiple: 6, AtMost: 5},
+			"must not be negative, got -2 and 0":                {Multiple: -2},
+			"must not be negative, got 0 and -1":                {AtMost: -1},
 		} {
 			test.Says(t, test.ErrorOf(count(o)), want)
 		}

@@ -63,8 +63,8 @@ func thirdOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.R
 	}
 }
 
-// After a barrier a rank sees what another one has put to a third before it, little and more than a proxy's command or
-// a message takes.
+// After a barrier a rank sees what another rank has put to a third before it, for sizes below and above a
+// proxy's command or a message.
 func TestBarrierCoversThirds(t *testing.T) {
 	testdevices.InTurn(t, 0, 4)
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
@@ -132,9 +132,9 @@ func twiceOnHost(memory []*streams.Memory) func(r *ranks.Rank) {
 	}
 }
 
-// Who has passed a barrier sees what was put before it, though other ranks have come to the next one already. Two
-// processes with two devices each have it that a device reaches one directly, and others by a proxy that has more to do
-// for that.
+// A rank that has passed a barrier sees what was put before it, even if other ranks have reached the next
+// one. With two processes of two devices each, a device accesses one device directly, and others by a proxy
+// that is slower.
 func TestBarrierAfterBarrier(t *testing.T) {
 	testdevices.InTurn(t, 0, 2)
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
@@ -200,7 +200,7 @@ func diffuseOnHost(memory []*streams.Memory) func(r *ranks.Rank) {
 	}
 }
 
-// diffuseOnce makes one step of some cells, given those beside them. A quarter of a number is exact.
+// diffuseOnce computes one step of some cells, given their neighbors. A quarter of a number is exact.
 func diffuseOnce(to, from []float64, left, right float64) {
 	for i := range to {
 		before, after := left, right
@@ -214,7 +214,7 @@ func diffuseOnce(to, from []float64, left, right float64) {
 	}
 }
 
-// A solver has the bits of a serial one, whatever devices and processes the ranks are of.
+// A solver is bitwise identical to a serial one, for any devices and processes of the ranks.
 func TestSameBits(t *testing.T) {
 	const cells, steps, all = 37, 24, 8 // all ranks
 	each := all / (2 * processes())
@@ -270,8 +270,8 @@ func TestSameBits(t *testing.T) {
 	})
 }
 
-// A barrier covers puts where two of three devices reach each other by a proxy alone, and the third reaches both
-// directly: what the one has put to the other before it, the third gets after it.
+// A barrier covers puts between two devices that use a proxy, while a third accesses both directly: the third
+// gets after the barrier what one has put to the other before it.
 func TestBarrierCoversMixedLinks(t *testing.T) {
 	covers := func(t *testing.T, s *testdevices.Set, rounds int) {
 		const slot = 1 << 17
@@ -286,7 +286,7 @@ func TestBarrierCoversMixedLinks(t *testing.T) {
 		m := memory(t, w, 2*slot)
 		for i, d := range run(t, w, func(i int) third { return third{m[i].Address(), slot, int64(rounds), 1, 0} }) {
 			if d.Wrong != 0 {
-				t.Errorf("device %d saw something else in round %d", i, d.Wrong-1)
+				t.Errorf("device %d saw wrong data in round %d", i, d.Wrong-1)
 			}
 		}
 	}

@@ -11,35 +11,35 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Rank is a rank of a program on a CPU device: the counterpart of class Rank of ranks.cuh, function by function. Only
-// its own goroutine calls it. After a wait has timed out, or another failure of any rank, all functions return
-// immediately, and those that return a bool return false.
+// Rank is a rank of a program on a CPU device: the counterpart of class Rank of ranks.cuh, function by
+// function. Only its own goroutine calls it. After a wait has timed out, or any rank has failed, all
+// functions return immediately, and those that return a bool return false.
 type Rank struct {
 	state       *hostState
 	device      int
 	local       int // index among the ranks of its device
 	consumed    [Tags]uint64
-	barriers    [2]uint64 // made, also by collectives
-	collectives [2]uint64 // called
-	windows     [2]uint64 // that exist, a bit each
-	made        [2]uint64 // by World.NewWindow
+	barriers    [2]uint64 // number of barriers, including those of collectives
+	collectives [2]uint64 // number of calls
+	windows     [2]uint64 // existing windows, one bit each
+	made        [2]uint64 // made by World.NewWindow
 	timer       time.Time
 }
 
-// Window is memory of each rank of a communicator, which the others may write to and read. CreateWindow and NewWindow
-// make it: the zero value is the first window of All.
+// Window is memory of each rank of a communicator that the other ranks may write and read. CreateWindow and
+// NewWindow make it; the zero value is the first window of All.
 type Window struct {
 	slot int // or noSlot, or anySlot
 	comm Comm
 }
 
-// AnyWindow matches notifications of every window, and those of none.
+// AnyWindow matches notifications of every window, and notifications without a window.
 var AnyWindow = Window{anySlot, All}
 
-// Exists reports whether there is such a window.
+// Exists reports whether the window exists.
 func (w Window) Exists() bool { return w.slot >= 0 }
 
-// Size returns how many ranks a communicator has.
+// Size returns the number of ranks of a communicator.
 func (r *Rank) Size(c Comm) int {
 	if c == Device {
 		return r.state.ranks
@@ -64,19 +64,19 @@ func (r *Rank) first() int { return (r.state.before + r.device) * r.state.ranks 
 // Failed reports whether the run has failed.
 func (r *Rank) Failed() bool { return r.state.over.Load() }
 
-// Fail ends the run with a code of the program, as a wait that timed out does: Run returns a CodeError with the rank,
-// the code, the detail, and what Program.Errors has of the code. The caller goes on, and all functions return
-// immediately.
+// Fail ends the run with a code of the program, as a timed-out wait does: Run returns a CodeError with the
+// rank, the code, the detail, and the entry of the code in Program.Errors. The caller continues, and all
+// functions return immediately.
 func (r *Rank) Fail(code, detail int64) {
 	r.fail(failure{why: byProgram, expected: code, detail: detail, err: r.state.codes[code]})
 }
 
-// Ended reports whether the run has ended, by a failure anywhere or by the host. Of a kernel's functions, ended gives
-// all threads of a group the same answer, which failed does not.
+// Ended reports whether the run has ended, by a failure anywhere or by the host. In kernels, ended returns
+// the same value to all threads of a group; failed does not.
 func (r *Rank) Ended() bool { return r.Failed() }
 
-// Barrier returns once all ranks of the communicator have called it. What they stored before, also by Put, is then
-// seen by all.
+// Barrier returns once all ranks of the communicator have called it. Then all see what was stored before,
+// also by Put.
 func (r *Rank) Barrier(c Comm) bool {
 	if r.Failed() || !r.validComm(c) {
 		return false
@@ -88,7 +88,7 @@ func (r *Rank) Barrier(c Comm) bool {
 	return came
 }
 
-// meet waits until all ranks of a communicator have come here, in barriers and collectives.
+// meet waits until all ranks of a communicator have arrived, in barriers and collectives.
 func (r *Rank) meet(c Comm) bool {
 	r.barriers[c]++
 	h := r.state
@@ -105,8 +105,8 @@ func (r *Rank) meet(c Comm) bool {
 	return came
 }
 
-// meetOthers waits until the ranks of all other processes have arrived at a barrier, after all ranks of this process
-// have. The last of these tells the other processes, once its stores there are complete.
+// meetOthers waits until the ranks of all other processes have arrived at a barrier, after all ranks of this
+// process have. The last of these notifies the other processes, once its stores there are complete.
 func (r *Rank) meetOthers(last bool) bool {
 	h := r.state
 	if last {
@@ -120,8 +120,8 @@ func (r *Rank) meetOthers(last bool) bool {
 	return r.awaitBarrier(func() bool { return h.others.haveCome(r.barriers[All], len(h.remote.sent)-1) })
 }
 
-// Memory returns a rank's memory of a window, nil where that is of another process or does not exist, which ends the
-// run.
+// Memory returns a rank's memory of a window, nil if it belongs to another process. If it does not exist, the
+// run ends.
 func (r *Rank) Memory(w Window, rank int) []byte {
 	if !r.validWindow(w) || !r.validRank(w.comm, rank) {
 		return nil
@@ -145,7 +145,8 @@ func (r *Rank) inWorld(c Comm, rank int) int {
 // await polls until done returns true. It returns false after the limit, or when the run ends.
 func (r *Rank) await(done func() bool) bool { return r.awaitFor(r.state.limit, done) }
 
-// awaitBarrier is await with up to a second more, so that the error names a rank that waits for something else.
+// awaitBarrier is await with up to a second more, so that the error names a rank that waits for something
+// else.
 func (r *Rank) awaitBarrier(done func() bool) bool {
 	limit := r.state.limit
 	return r.awaitFor(limit+min(limit/8, time.Second, math.MaxInt64-limit), done)
@@ -159,7 +160,7 @@ func (r *Rank) awaitFor(limit time.Duration, done func() bool) bool {
 		if r.Failed() || wait.Waited() > limit {
 			return false
 		}
-		if r.state.queues != nil { // others may wait for room in its queue
+		if r.state.queues != nil { // others may wait for a slot in its queue
 			r.state.queues[r.Index(All)].read()
 		}
 	}
@@ -177,8 +178,8 @@ func (r *Rank) check(right bool, f failure) bool {
 	return right
 }
 
-// validCount rejects a count that is negative as a signed number, which would be taken as arrived at once, and with
-// queues one above the number that a rank keeps.
+// validCount rejects a count that is negative as a signed number, which would count as arrived immediately,
+// and with queues a count above the number that a rank keeps.
 func (r *Rank) validCount(count uint64) bool {
 	if r.state.queues != nil && count > keptMost {
 		return r.check(false, failure{why: badCount, expected: keptMost, came: int64(count)})
@@ -207,7 +208,7 @@ func (r *Rank) validRank(c Comm, rank int) bool {
 		r.check(rank >= 0 && rank < r.Size(c), failure{why: badRank, expected: int64(r.Size(c)), came: int64(rank)})
 }
 
-// validWindow: a window that has been made and not freed.
+// validWindow reports whether a window has been made and not freed.
 func (r *Rank) validWindow(w Window) bool {
 	open := w.slot >= 0 && w.slot < len(r.windows)*MaxWindows && int(w.comm) == w.slot/MaxWindows &&
 		r.windows[w.comm]>>(w.slot%MaxWindows)&1 == 1
@@ -230,10 +231,11 @@ func (r *Rank) valid(w Window, rank int, offset, bytes int64) bool {
 	)
 }
 
-// mostBody is the most bytes that follow a message: a multiple of 16.
+// mostBody is the maximum number of bytes after a message: a multiple of 16.
 const mostBody = (mpi.MaxRecord - messageBytes) / 16 * 16
 
-// post sends a message and its bytes to another process, in several pieces if needed. It waits while the queue is full.
+// post sends a message and its bytes to another process, in several pieces if needed. It waits while the
+// queue is full.
 func (r *Rank) post(process int, msg message, bytes []byte) {
 	m := r.state.remote.queue
 	for first := true; first || len(bytes) > 0; first = false {
@@ -246,7 +248,7 @@ func (r *Rank) post(process int, msg message, bytes []byte) {
 			r.state.end(err)
 			return
 		}
-		msg.at += msg.what.room(int64(len(piece)))
+		msg.at += msg.what.space(int64(len(piece)))
 		bytes = bytes[len(piece):]
 	}
 	r.flushMessages()
@@ -292,12 +294,12 @@ var errGoroutine = errors.New("its function ended its goroutine")
 type hostRanks struct {
 	state   *hostState
 	all     [][]Rank          // by device
-	begins  [][]chan struct{} // tell the goroutine of each that a run begins
+	begins  [][]chan struct{} // start a run of each goroutine
 	running []sync.WaitGroup  // by device
-	closing sync.Mutex        // of begins, which are nil once they are closed
+	closing sync.Mutex        // guards begins, which are nil after Close
 }
 
-// newHostRanks returns ranks that share a state and all run the function does.
+// newHostRanks returns ranks that share a state and all run function does.
 func newHostRanks(state *hostState, does func(*Rank)) *hostRanks {
 	devices := len(state.devices)
 	h := &hostRanks{
@@ -315,8 +317,8 @@ func newHostRanks(state *hostState, does func(*Rank)) *hostRanks {
 	return h
 }
 
-// serve runs all runs of a rank. If the function of the program ends the goroutine, as testing.T.Fatal does, another
-// goroutine continues.
+// serve executes all runs of a rank. If the function of the program ends the goroutine, as testing.T.Fatal
+// does, another goroutine continues.
 func (h *hostRanks) serve(begins chan struct{}, device, i int, does func(*Rank)) {
 	done := false
 	defer func() {
@@ -330,7 +332,7 @@ func (h *hostRanks) serve(begins chan struct{}, device, i int, does func(*Rank))
 	done = true
 }
 
-// Close ends the goroutines of all ranks, once they are done.
+// Close ends the goroutines of all ranks, after their runs.
 func (h *hostRanks) Close() error {
 	h.closing.Lock()
 	defer h.closing.Unlock()
@@ -343,7 +345,8 @@ func (h *hostRanks) Close() error {
 	return nil
 }
 
-// begin resets all ranks for a run: counts begin with first, and windows are those that the host made, a bit each.
+// begin resets all ranks for a run: counts begin with first, and windows has one bit per window made by the
+// host.
 func (h *hostRanks) begin(first uint64, windows [2]uint64) {
 	for d := range h.all {
 		for i := range h.all[d] {
@@ -356,8 +359,8 @@ func (h *hostRanks) begin(first uint64, windows [2]uint64) {
 	}
 }
 
-// runAll runs the ranks of a device, and returns once all have ended. If the world is closed, as a stream of a device
-// that has failed may find it, it runs none.
+// runAll runs the ranks of a device, and returns once all have ended. It runs none if the world is closed,
+// which the stream of a failed device may encounter.
 func (h *hostRanks) runAll(device int) {
 	h.beginAll(device)
 	h.running[device].Wait()

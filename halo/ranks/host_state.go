@@ -11,24 +11,24 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// hostState is what the ranks of a run on CPU devices share. All runs of a world use the same, so that a run allocates
-// nothing.
+// hostState is shared by the ranks of a run on CPU devices. All runs of a world use the same, so that a run
+// allocates nothing.
 type hostState struct {
 	*topology
 	limit    time.Duration
 	log      *logger
-	codes    map[int64]error       // of the program
-	data     []any                 // by device: a pointer to the caller's
-	counts   [][Tags]atomic.Uint64 // of notifications, by rank of the world
-	arrivals []atomic.Uint64       // at barriers of each device, and of all of this process
-	others   arrivals              // of other processes, at barriers of all
+	codes    map[int64]error       // error codes of the program
+	data     []any                 // by device: a pointer to the caller's data
+	counts   [][Tags]atomic.Uint64 // notification counts by rank of the world
+	arrivals []atomic.Uint64       // at barriers of each device, and of this process
+	others   arrivals              // of other processes, at barriers of all ranks
 	replies  []hostReply           // by rank of this process
-	queues   []hostQueue           // of notifications that keep their source; nil: they are counted
-	given    [2][2][]given         // to collectives, by communicator, turn and rank of the world
+	queues   []hostQueue           // notifications with their source; nil: they are only counted
+	given    [2][2][]given         // values of collectives, by communicator, parity and rank of the world
 	channels []*hostChannel
 	windows  [2 * MaxWindows][][]byte
-	sizes    [2 * MaxWindows][]int64 // of windows of other processes
-	took     [][]int64               // by device
+	sizes    [2 * MaxWindows][]int64 // sizes of windows of other processes
+	took     [][]int64               // timings by device
 	over     atomic.Bool
 	failing  sync.Mutex
 	failed   error
@@ -36,17 +36,17 @@ type hostState struct {
 
 // topology is the devices of a world and their ranks.
 type topology struct {
-	devices []*streams.Device // of this process
-	owners  []int             // by device of the world: its process
-	before  int               // how many devices of the world are those of processes before this one
-	remote  *remote           // the other processes; nil: there are none
-	ranks   int               // of each device
+	devices []*streams.Device // devices of this process
+	owners  []int             // process by device of the world
+	before  int               // number of devices of processes before this one
+	remote  *remote           // the other processes; nil if there are none
+	ranks   int               // ranks per device
 }
 
-// Size returns how many ranks there are, of all processes.
+// Size returns the number of ranks of all processes.
 func (t *topology) Size() int { return t.ranks * len(t.owners) }
 
-// processOf returns the process of a rank of the world, -1 if it is this one.
+// processOf returns the process of a rank of the world, -1 for this one.
 func (t *topology) processOf(rank int) int {
 	if process := t.owners[rank/t.ranks]; t.remote != nil && process != t.remote.processes.Rank {
 		return process
@@ -125,7 +125,7 @@ func (h *hostState) end(err error) {
 	h.failed = err
 	h.over.Store(true)
 	if h.remote != nil && err != errOtherProcess {
-		_ = h.remote.postAll(message{what: msgEnded}) // a failure of the queue is one of all processes
+		_ = h.remote.postAll(message{what: msgEnded}) // a failure of the queue is reported on all processes
 	}
 }
 
@@ -138,16 +138,16 @@ func (h *hostState) notify(to, device int, n envelope) bool {
 	return true
 }
 
-// channel is the arguments of NewChannel, and where the channel lies on GPUs.
+// channel is the arguments of NewChannel, and the addresses of the channel on GPUs.
 type channel struct {
 	from, to, slots, bytes int
 	ring, credit           uint64 // addresses
 }
 
-// words is how many numbers of 8 bytes a slot of the ring has.
+// words returns the number of 8-byte words of a slot of the ring.
 func (c channel) words() int { return (c.bytes/4 + 1) / 2 * 2 }
 
-// hostChannel is a channel between ranks on host devices.
+// hostChannel is a channel between ranks on CPU devices.
 type hostChannel struct {
 	channel
 	first      uint64 // the number of the first message
@@ -163,7 +163,7 @@ func newHostChannel(c channel) *hostChannel {
 	return made
 }
 
-// begin numbers messages from first on.
+// begin numbers messages starting with first.
 func (c *hostChannel) begin(first uint64) {
 	c.first = first
 	c.sent.Store(first)
@@ -174,7 +174,7 @@ func (c *hostChannel) slot(position uint64) *[]byte {
 	return &c.messages[position%uint64(len(c.messages))]
 }
 
-// put appends a message, for which there is room.
+// put appends a message; the ring must have a free slot.
 func (c *hostChannel) put(message []byte) {
 	n := c.sent.Load()
 	slot := c.slot(n)
@@ -182,7 +182,8 @@ func (c *hostChannel) put(message []byte) {
 	c.sent.Store(n + 1)
 }
 
-// envelope is the window, source and tag of a notification, or, with Any and anySlot, which notifications match.
+// envelope is the window, source and tag of a notification or, with Any and anySlot, a pattern for
+// notifications.
 type envelope struct{ slot, source, tag int }
 
 var none = envelope{anySlot, Any, Any}
@@ -192,17 +193,17 @@ func (n envelope) matches(m envelope) bool {
 		(m.tag == Any || m.tag == n.tag)
 }
 
-// hostQueue is the notifications that a rank has not taken, in the order of their arrival. As in kernels, it has read
+// hostQueue is the notifications that a rank has not taken, in order of arrival. As in kernels, it has read
 // some of them, and there are slots for `queued` unread ones from each device of this process.
 type hostQueue struct {
 	mu     sync.Mutex
 	kept   []envelope // read, and not taken
 	unread []unread
-	from   [MaxDevices]int // unread, of each device
-	drops  bool            // what comes: the rank is at its last barrier
+	from   [MaxDevices]int // unread, by device
+	drops  bool            // new ones are dropped: the rank is at its last barrier
 }
 
-// unread is a notification and the device that sent it, elsewhere if that is one of another process.
+// unread is a notification and the device that sent it, elsewhere for a device of another process.
 type unread struct {
 	envelope
 	device int
@@ -258,14 +259,15 @@ func (q *hostQueue) readLocked() {
 	q.unread = slices.Delete(q.unread, 0, some)
 }
 
-// left returns how many notifications were read and not taken.
+// left returns the number of notifications that were read and not taken.
 func (q *hostQueue) left() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.kept)
 }
 
-// take takes the first count notifications that match and returns the first of them, or takes none if there are fewer.
+// take takes the first count notifications that match and returns the first of them, or takes none if there
+// are fewer.
 func (q *hostQueue) take(m envelope, count uint64) (first envelope, all bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -342,7 +344,7 @@ func isAligned(at []byte, align int64) bool {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(at)))%uintptr(align) == 0
 }
 
-// given is what a rank gives to a collective.
+// given is the values that a rank gives to a collective.
 type given struct {
 	number atomic.Uint64 // of the collective, from 1
 	call   rankCall
@@ -362,7 +364,7 @@ func (a *arrivals) begin() {
 // add counts an arrival at the n-th barrier, from 1.
 func (a *arrivals) add(n uint64) { a[n%2].Add(1) }
 
-// haveCome reports whether all other processes, so many, have arrived at the n-th barrier.
+// haveCome reports whether all other processes, of which there are others, have arrived at the n-th barrier.
 func (a *arrivals) haveCome(n uint64, others int) bool {
 	return a[n%2].Load() >= (n+1)/2*uint64(others)
 }

@@ -91,7 +91,7 @@ type channelEnd struct {
 	slots, words        uint32
 }
 
-// mirrors are what the compiler compares with ranks.cuh.
+// mirrors are compared with ranks.cuh by the compiler.
 func mirrors() []kernels.Mirror {
 	return []kernels.Mirror{
 		{Name: "ranks::World", Value: argument{}}, {Name: "ranks::Control", Value: control{}},
@@ -127,7 +127,7 @@ func bytesOf[T any](v *T) []byte {
 	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(v)), int(reflect.TypeFor[T]().Size()))...)
 }
 
-// memoryLayout is struct DeviceMemory of rank_world.cuh: offsets in the memory that a device has for its ranks.
+// memoryLayout is struct DeviceMemory of rank_world.cuh: offsets in a device's memory for its ranks.
 type memoryLayout struct {
 	ranks, devices int64
 	withQueues     bool
@@ -136,10 +136,10 @@ type memoryLayout struct {
 
 func (l memoryLayout) timings() int64 { return memoryLines * lineBytes }
 
-// counts is where the counts of notifications begin, which are near ones of all ranks and then far ones.
+// counts is the offset of the counts of notifications: near counts of all ranks, then far ones.
 func (l memoryLayout) counts() int64 { return l.timings() + int64(unsafe.Sizeof(timings{})) }
 
-// countBytes are those of the counts of notifications, and of the credits of edges behind them.
+// countBytes is the size of the counts of notifications, and of the credits of edges after them.
 func (l memoryLayout) countBytes() int64 {
 	kinds := int64(2)
 	if l.withProxy {
@@ -148,7 +148,7 @@ func (l memoryLayout) countBytes() int64 {
 	return l.ranks * 8 * (kinds*Tags + l.edges())
 }
 
-// edges is how many edges a rank has in the trees of its communicators.
+// edges is the number of edges of a rank in the trees of its communicators.
 func (l memoryLayout) edges() int64 {
 	all := levels(l.ranks * l.devices)
 	if l.devices > 1 {
@@ -157,17 +157,17 @@ func (l memoryLayout) edges() int64 {
 	return all
 }
 
-// window is where the entry of a rank of the world is.
+// window is the offset of the entry of a rank of the world.
 func (l memoryLayout) window(slot, rank int64) int64 {
 	return l.counts() + l.countBytes() + (slot*l.ranks*l.devices+rank)*int64(unsafe.Sizeof(windowEntry{}))
 }
 
-// boxes is where the parts of collectives arrive.
+// boxes is the offset of the parts of collectives.
 func (l memoryLayout) boxes() int64 {
 	return (l.window(2*MaxWindows, 0) + lineBytes - 1) / lineBytes * lineBytes
 }
 
-// queues is where the counts of queues begin, after which come the queues and what ranks keep of them.
+// queues is the offset of the counts of queues, followed by the queues and the notifications that ranks keep.
 func (l memoryLayout) queues() int64 { return l.boxes() + l.ranks*l.edges()*boxSlots*boxValues*16 }
 
 func (l memoryLayout) queueBytes() int64 {
@@ -183,7 +183,7 @@ func (l memoryLayout) bytes() int64 { return l.queues() + l.queueBytes() }
 // logger writes lines of ranks, one at a time.
 type logger struct {
 	mu sync.Mutex
-	to io.Writer // nil: nowhere
+	to io.Writer // nil: lines are discarded
 }
 
 // write writes a line of a rank. Errors of the writer are ignored.
@@ -196,7 +196,7 @@ func (l *logger) write(rank int, device fmt.Stringer, line string) {
 	fmt.Fprintf(l.to, "rank %d (%v): %s\n", rank, device, line)
 }
 
-// read writes the lines that a GPU has logged since it was last called.
+// read writes the lines that a GPU has logged since the last call.
 func (l *logger) read(d *streams.Device, lines *streams.Memory, c *control) {
 	all := unsafe.Slice((*logLine)(unsafe.Pointer(&lines.Bytes()[0])), logLines)
 	for n := c.logged; ; n++ {
@@ -234,16 +234,16 @@ func format(items []byte) string {
 // batchedMost is the largest store that is joined with others, in bytes.
 const batchedMost = 256
 
-// batch collects small stores of a ring that have no order among each other, and joins those at consecutive addresses
-// to one copy: a packet is a store for each 16 bytes.
+// batch collects small stores of a ring that may be reordered, and joins stores to consecutive addresses into
+// one copy: a packet is a store for each 16 bytes.
 type batch struct {
-	room    *streams.Memory // pinned: batchedMost bytes for each command; nil: stores are not joined
+	room    *streams.Memory // pinned, batchedMost bytes per command; nil: stores are not joined
 	used    int64
 	pending []*batchedStore
 	all     [commands]batchedStore
 }
 
-// batchedStore is a store of a batch: its command, and where its payload lies.
+// batchedStore is a store of a batch: its command, and its payload.
 type batchedStore struct {
 	*command
 	from streams.Span
@@ -261,7 +261,7 @@ func (b *batch) overlaps(c *command) bool {
 	})
 }
 
-// add adds a store, which overlaps none of the others.
+// add adds a store, which must not overlap others.
 func (b *batch) add(c *command, from streams.Span) {
 	g := &b.all[len(b.pending)]
 	*g = batchedStore{c, from}
@@ -287,7 +287,7 @@ func (b *batch) flush(copyTo func(device, at uint64, from streams.Span) error) e
 	return nil
 }
 
-// joined returns the payloads one after the other. The payload of a single store is not moved.
+// joined returns the payloads one after another. The payload of a single store is not moved.
 func (b *batch) joined(all []*batchedStore) streams.Span {
 	if len(all) == 1 {
 		return all[0].from

@@ -23,14 +23,14 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// partVariable says which part of a test a process of several is to carry out, and metVariable in which folder
-// they meet, see joinProcesses.
+// partVariable names the part of a test that a process executes, and metVariable the folder in which
+// processes synchronize, see joinProcesses.
 const (
 	partVariable = "HALOX_TEST_PART"
 	metVariable  = "HALOX_TEST_MET"
 )
 
-// inProcess carries out a part of a test that several processes make, where this is one of them.
+// inProcess executes a part of a test of several processes, if this is one of them.
 func inProcess(t *testing.T, parts map[string]func(t *testing.T)) bool {
 	if together.IsAlone() {
 		return false
@@ -39,14 +39,14 @@ func inProcess(t *testing.T, parts map[string]func(t *testing.T)) bool {
 	return true
 }
 
-// part is a job of processes that carry out a part of this test.
+// part is a job of processes that execute a part of this test.
 func part(t *testing.T, program, name string) testmpi.Job {
 	test, _, _ := strings.Cut(t.Name(), "/")
 	return testmpi.Job{Program: program, Ranks: 3, Env: []string{testsVariable + "=^" + test + "$", partVariable + "=" + name, metVariable + "=" + t.TempDir()}}
 }
 
-// joinProcesses waits, within a limit, until so many processes have come here. It does without MPI, which may have
-// failed: a process that goes on to end all must not do so before the others have said what they saw.
+// joinProcesses waits, within a limit, until all processes have called it. It does not use MPI, which may
+// have failed: a process must not end the job before the others have printed what they saw.
 func joinProcesses(t *testing.T, processes int) {
 	dir := filepath.Join(os.Getenv(metVariable), testmpi.Limit().String())
 	err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, strconv.Itoa(together.Rank)), nil, 0o600))
@@ -66,8 +66,8 @@ func onCPU(f func(t *testing.T, s *testdevices.Set)) func(t *testing.T) {
 	return func(t *testing.T) { f(t, testdevices.CPUBesideThreads(t, 1)) }
 }
 
-// runThird runs kernel third, or its counterpart, of ranks of all processes, each as far from the next as the processes
-// are. Before it runs them it calls before, and each rank on host devices calls host first; either may be nil.
+// runThird runs kernel third, or its counterpart, with ranks of all processes, each as far from the next as
+// the processes are. It first calls before, and each rank on CPU devices calls host first; either may be nil.
 func runThird(t *testing.T, s *testdevices.Set, limit time.Duration, rounds int64, before func(), host func(r *ranks.Rank)) error {
 	var m []*streams.Memory
 	var wrong atomic.Uint64
@@ -90,7 +90,7 @@ func runThird(t *testing.T, s *testdevices.Set, limit time.Duration, rounds int6
 	return err
 }
 
-// lost has the last process get a signal while its ranks and those of others run for ever.
+// lost sends a signal to the last process while its ranks and those of others run forever.
 func lost(signal syscall.Signal) func(t *testing.T, s *testdevices.Set) {
 	return func(t *testing.T, s *testdevices.Set) {
 		begun := time.Now()
@@ -106,8 +106,8 @@ func lost(signal syscall.Signal) func(t *testing.T, s *testdevices.Set) {
 	}
 }
 
-// late has ranks of the last process begin later than others wait. All processes get the error of the rank that waited,
-// and can make the next run.
+// late starts ranks of the last process later than the limit of waits of others. All processes get the error
+// of the rank that waited, and can run again.
 func late(t *testing.T, s *testdevices.Set) {
 	const limit = 300 * time.Millisecond
 	last := together.Rank == together.Size()-1
@@ -124,7 +124,7 @@ func late(t *testing.T, s *testdevices.Set) {
 	} else {
 		rounds := int64(3)
 		if last {
-			rounds = 2 // so that its ranks are at another barrier, and then gone
+			rounds = 2 // so that its ranks are at another barrier, and then end
 		}
 		test.Is(t, runThird(t, s, limit, rounds, nil, nil), ranks.ErrTimeout)
 	}
@@ -133,7 +133,7 @@ func late(t *testing.T, s *testdevices.Set) {
 	}
 }
 
-// misled has the proxy of the first process fail: all hear of that at once.
+// misled makes the proxy of the first process fail: all processes learn that immediately.
 func misled(t *testing.T, s *testdevices.Set) {
 	w := openedServed(t, s, "misled", time.Minute)
 	m := memory(t, w, 64)
@@ -150,7 +150,7 @@ func misled(t *testing.T, s *testdevices.Set) {
 	}
 }
 
-// different has processes with programs that differ, and one that cannot run: all are refused, with the reason.
+// different uses programs that differ between processes, and one that cannot run: all fail, with the reason.
 func different(t *testing.T, s *testdevices.Set) {
 	plain := program(func(*ranks.Rank) {})
 	second := together.Rank == 1
@@ -165,8 +165,8 @@ func different(t *testing.T, s *testdevices.Set) {
 		{"in multiples of 3", func(_ *ranks.Program, o *ranks.Options) { o.Multiple = 3 }},
 		{"16 bytes shared", func(p *ranks.Program, _ *ranks.Options) { p.Shared = 16 }},
 		{fmt.Sprintf("of source %08x", ranks.Checksum(changed)), func(p *ranks.Program, _ *ranks.Options) { p.Source = changed }},
-		{"has no version for host devices", func(p *ranks.Program, _ *ranks.Options) { p.Host = nil }},
-		{"33 threads per rank", func(p *ranks.Program, _ *ranks.Options) { p.Threads = 33 }},
+		{"has no version for CPU devices", func(p *ranks.Program, _ *ranks.Options) { p.Host = nil }},
+		{"must be a multiple of 32 up to 1024, got 33", func(p *ranks.Program, _ *ranks.Options) { p.Threads = 33 }},
 	} {
 		p, o := plain, ranks.Options{Processes: together}
 		if second {
@@ -185,7 +185,7 @@ func different(t *testing.T, s *testdevices.Set) {
 	if second {
 		data = nil
 	}
-	test.Says(t, ranks.Run(t.Context(), w, data), "data of 0 devices for 1")
+	test.Says(t, ranks.Run(t.Context(), w, data), "must have data for 1 devices, got 0")
 	oneRefused(t, w)
 	if err := ranks.Run(t.Context(), w, make([]int, 1)); err != nil {
 		t.Errorf("the next run: %v", err)
@@ -193,8 +193,8 @@ func different(t *testing.T, s *testdevices.Set) {
 	misplaced(t, s)
 }
 
-// misplaced has the first process put a packet into a window of the second that begins at an odd address: all are told,
-// soon, and run again.
+// misplaced puts a packet from the first process into a window of the second that begins at an unaligned
+// address: all processes soon get the error, and can run again.
 func misplaced(t *testing.T, s *testdevices.Set) {
 	memory, at := make([]byte, 80), together.Rank
 	w := opened(t, s, ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(r *ranks.Rank) {
@@ -216,8 +216,8 @@ func misplaced(t *testing.T, s *testdevices.Set) {
 	}
 }
 
-// oneRefused has the second process ask for a window of memory that is not its own, once there is one: all are refused,
-// and then make another.
+// oneRefused makes the second process request a window in memory of another device: all fail, and then make
+// another window.
 func oneRefused(t *testing.T, w *ranks.World) {
 	none := func(int) streams.Span { return streams.Span{} }
 	if _, err := w.NewWindow(ranks.All, none); err != nil {
@@ -231,8 +231,8 @@ func oneRefused(t *testing.T, w *ranks.World) {
 		}
 		return s
 	})
-	if err == nil || !strings.Contains(err.Error(), "of memory of another device") || !second && !strings.Contains(err.Error(), together.Name(1)) {
-		t.Errorf("a window of strange memory at rank 1: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "is on another device") || !second && !strings.Contains(err.Error(), together.Name(1)) {
+		t.Errorf("a window of foreign memory at rank 1: %v", err)
 	}
 	some := none
 	if second {
@@ -244,9 +244,9 @@ func oneRefused(t *testing.T, w *ranks.World) {
 	}
 }
 
-// apart has the second process make something else than the others, which all find and name: it ends their work
-// together.
-func apart(others, second string, make func(t *testing.T, w *ranks.World, second bool) error) func(t *testing.T, s *testdevices.Set) {
+// differs makes the second process call something else than the others: all report both calls, and the
+// processes end together.
+func differs(others, second string, make func(t *testing.T, w *ranks.World, second bool) error) func(t *testing.T, s *testdevices.Set) {
 	return func(t *testing.T, s *testdevices.Set) {
 		w := opened(t, s, program(func(*ranks.Rank) {}), ranks.Options{Ranks: 2})
 		begun := time.Now()
@@ -262,15 +262,15 @@ func apart(others, second string, make func(t *testing.T, w *ranks.World, second
 	}
 }
 
-// Channels, windows and calls that differ between processes are found by all, which say what each has asked for.
-func TestApart(t *testing.T) {
+// Channels, windows and calls that differ between processes are reported by all, with the requests of each.
+func TestDifferentCalls(t *testing.T) {
 	channel := func(w *ranks.World, c [4]int) error {
 		_, err := w.NewChannel(c[0], c[1], c[2], c[3])
 		return err
 	}
 	others := [4]int{0, 1, 4, 64}
 	channels := func(c [4]int, says string) func(t *testing.T, s *testdevices.Set) {
-		return apart("make channel 0 from rank 0 to rank 1, 4 slots of 64 bytes", "make channel 0 "+says, func(_ *testing.T, w *ranks.World, second bool) error {
+		return differs("make channel 0 from rank 0 to rank 1, 4 slots of 64 bytes", "make channel 0 "+says, func(_ *testing.T, w *ranks.World, second bool) error {
 			if second {
 				return channel(w, c)
 			}
@@ -285,13 +285,13 @@ func TestApart(t *testing.T) {
 		"another peer": onHost(channels([4]int{0, 2, 4, 64}, "from rank 0 to rank 2, 4 slots of 64 bytes")),
 		"other bytes":  onCPU(channels([4]int{0, 1, 4, 60}, "from rank 0 to rank 1, 4 slots of 60 bytes")),
 		"refused":      onHost(channels([4]int{0, 1, 3, 64}, "from rank 0 to rank 1, 3 slots of 64 bytes")),
-		"a window": onCPU(apart("make channel 0 from rank 0", "make window 0 of all ranks", func(_ *testing.T, w *ranks.World, second bool) error {
+		"a window": onCPU(differs("make channel 0 from rank 0", "make window 0 of all ranks", func(_ *testing.T, w *ranks.World, second bool) error {
 			if second {
 				return window(w, ranks.All)
 			}
 			return channel(w, others)
 		})),
-		"no channel": onHost(apart("make channel 0 from rank 0", "begin a run", func(t *testing.T, w *ranks.World, second bool) error {
+		"no channel": onHost(differs("make channel 0 from rank 0", "begin a run", func(t *testing.T, w *ranks.World, second bool) error {
 			if second {
 				return ranks.Run(t.Context(), w, []int{0})
 			}
@@ -306,7 +306,7 @@ func TestApart(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				r := in.Run(t, part(t, "tests", name))
 				if strings.Count(r.Out, "--- SKIP: ") == 3 {
-					t.Skipf("SKIPPED: no process can do it:\n%s", r.Out)
+					t.Skipf("SKIPPED: unsupported by all processes:\n%s", r.Out)
 				}
 				if n := strings.Count(r.Out, " found: "); n != 3 || strings.Contains(r.Out, "--- FAIL") {
 					t.Errorf("%d ranks have found it:\n%s", n, r.Out)
@@ -316,7 +316,7 @@ func TestApart(t *testing.T) {
 	})
 }
 
-// A process that is stopped or killed while ranks run ends those of all others in time, with an error that names it.
+// If a process is stopped or killed while ranks run, all others end in time, with an error that names it.
 func TestLostProcess(t *testing.T) {
 	testdevices.InTurn(t, 5, 8)
 	parts := map[string]func(t *testing.T){
@@ -330,20 +330,20 @@ func TestLostProcess(t *testing.T) {
 		for _, name := range testdevices.Some(2, slices.Sorted(maps.Keys(parts))) {
 			t.Run(name, func(t *testing.T) {
 				if strings.HasSuffix(name, "cuda-on-cpu") {
-					testdevices.CPUBesideThreads(t, 1) // skips where the processes could not
+					testdevices.CPUBesideThreads(t, 1) // skips if the processes could not run
 				}
 				job := part(t, "tests of short waiting", name)
 				if strings.HasPrefix(name, "killed") {
 					job.Args = goesOn(t, in)
 				}
 				in.Patiently(t, job, func(r testmpi.Result) error {
-					words := []string{"<rank 0, run ended after ", "<rank 1, run ended after ", "rank 2 on host ", "has said nothing for "}
+					words := []string{"<rank 0, run ended after ", "<rank 1, run ended after ", "rank 2 on host ", "no heartbeat from "}
 					if strings.HasPrefix(name, "killed") && strings.Count(r.Out, ", run ended after ") < 2 {
-						words = nil // the launcher has ended some before they missed anybody; those that are stopped are never ended so
+						words = nil // the launcher ended some before they noticed; it does not end stopped processes
 					}
 					said := func(w string) bool { return strings.Contains(r.Out, w) }
 					if said("was wrong") || len(r.Left) > 0 || r.Late || slices.ContainsFunc(words, func(w string) bool { return !said(w) }) {
-						return fmt.Errorf("after %v, left %v, it does not say %q:\n%s", r.Took, r.Left, words, r.Out)
+						return fmt.Errorf("after %v, left %v, %q is missing:\n%s", r.Took, r.Left, words, r.Out)
 					}
 					return nil
 				})
@@ -352,7 +352,7 @@ func TestLostProcess(t *testing.T) {
 	})
 }
 
-// goesOn returns the arguments with which a launcher lets processes go on when one was killed.
+// goesOn returns the arguments that make a launcher keep processes running when one is killed.
 func goesOn(t *testing.T, in testmpi.Installation) []string {
 	switch {
 	case in.Hydra:
@@ -363,8 +363,8 @@ func goesOn(t *testing.T, in testmpi.Installation) []string {
 	return []string{"--enable-recovery"}
 }
 
-// A rank that waits too long for one of another process ends the run on all, and the next run finds all as it was. So
-// does a proxy that fails at one process. What cannot be a world of all processes is refused on all.
+// A rank that waits too long for a rank of another process ends the run on all processes, and so does a proxy
+// that fails. The next run starts in the initial state. Worlds that differ between processes fail on all.
 func TestLateProcess(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
 	parts := map[string]func(t *testing.T){"late, host": onHost(late), "late, cuda-on-cpu": onCPU(late), "different": onHost(different), "misled, cuda-on-cpu": onCPU(misled)}

@@ -38,7 +38,7 @@ func matchesOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks
 		expect(r.TestMatching(a, before, ranks.Any, 1), 5)
 		expect(r.WaitMatching(ranks.AnyWindow, next, ranks.Any, 1) && !r.TestMatching(ranks.AnyWindow, ranks.Any, ranks.Any, 1), 6)
 		r.Barrier(ranks.All)
-		each := min(33, 300/n) // as in the kernel: rank 0 keeps what it does not want yet, and has room for 1024
+		each := min(33, 300/n) // as in the kernel: rank 0 keeps up to 1024 notifications
 		for i := range 3*each + 1 {
 			r.Notify(0, ranks.All, 10+i%3)
 		}
@@ -55,7 +55,7 @@ func matchesOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks
 	}
 }
 
-// Notifications are matched by window, source and tag, and what is not wanted yet is kept in its order.
+// Notifications are matched by window, source and tag; those that do not match yet are kept in order.
 func TestMatching(t *testing.T) {
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		for _, n := range []int{2, 4} {
@@ -125,11 +125,11 @@ func whoOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.Ran
 	}
 }
 
-// Several groups of a rank wait at once, and whichever thread waits makes room in the queues of its rank.
+// Several groups of a rank wait at once, and any waiting thread makes space in the queues of its rank.
 func TestGroupsMatch(t *testing.T) {
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		if s.Devices[0].GoKernels {
-			t.Skip("SKIPPED: a rank of a host device is one goroutine")
+			t.Skip("SKIPPED: a rank of a CPU device is one goroutine")
 		}
 		const n = 2
 		w := opened(t, s, ranks.Program{Name: "groups", Kernel: "groups", Threads: 64}, ranks.Options{Ranks: n, Queues: true})
@@ -150,10 +150,10 @@ func TestWrongMatches(t *testing.T) {
 			name, want string
 			host       func(r *ranks.Rank)
 		}{
-			{"tag too large", "used tag 256; must be between 0 and 255", func(r *ranks.Rank) { r.WaitMatching(ranks.AnyWindow, ranks.Any, ranks.Tags, 1) }},
-			{"source too large", "named rank 4 of 4", func(r *ranks.Rank) { r.TestMatching(ranks.AnyWindow, r.Size(ranks.All), ranks.Any, 1) }},
-			{"negative tag", "used tag -1; must be between 0 and 255", func(r *ranks.Rank) { r.WaitNotifications(ranks.Any, 1) }},
-			{"negative source", "named rank -2 of 4", func(r *ranks.Rank) { r.WaitMatching(ranks.AnyWindow, -2, ranks.Any, 1) }},
+			{"tag too large", "used tag 256, must be between 0 and 255", func(r *ranks.Rank) { r.WaitMatching(ranks.AnyWindow, ranks.Any, ranks.Tags, 1) }},
+			{"source too large", "named rank 4, must be less than 4", func(r *ranks.Rank) { r.TestMatching(ranks.AnyWindow, r.Size(ranks.All), ranks.Any, 1) }},
+			{"negative tag", "used tag -1, must be between 0 and 255", func(r *ranks.Rank) { r.WaitNotifications(ranks.Any, 1) }},
+			{"negative source", "named rank -2, must be less than 4", func(r *ranks.Rank) { r.WaitMatching(ranks.AnyWindow, -2, ranks.Any, 1) }},
 			{"no window", "used window -1, which does not exist", func(r *ranks.Rank) { r.WaitMatching(none, ranks.Any, ranks.Any, 1) }},
 			{"one of no window", "used window -1, which does not exist", func(r *ranks.Rank) { r.TestOne(none, ranks.Any, ranks.Any) }},
 		} {
@@ -171,7 +171,7 @@ func TestWrongMatches(t *testing.T) {
 	})
 }
 
-// A match that times out says what it waited for, and what the rank has instead.
+// The error of a match that times out has the pattern, and the notifications that the rank has.
 func TestMatchTimesOut(t *testing.T) {
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		s.Devices = s.Devices[:min(2, len(s.Devices))]
@@ -180,11 +180,11 @@ func TestMatchTimesOut(t *testing.T) {
 			sent       int
 			host       func(r *ranks.Rank)
 		}{
-			{"window, source and tag", "for 3 notifications of tag 5 from rank 2 in window 17; 2 came that it did not take", 2,
+			{"window, source and tag", "for 3 notifications of tag 5 from rank 2 in window 17; 2 arrived that do not match", 2,
 				func(r *ranks.Rank) { r.WaitMatching(ranks.WindowAt(17), 2, 5, 3) }},
-			{"any", "for 3 notifications of any tag from any rank; 2 came that it did not take", 2,
+			{"any", "for 3 notifications of any tag from any rank; 2 arrived that do not match", 2,
 				func(r *ranks.Rank) { r.WaitMatching(ranks.AnyWindow, ranks.Any, ranks.Any, 3) }},
-			{"full", "for 1 notifications of tag 255 from rank 1; it keeps 1024 that it did not take, and reads no more", 1080,
+			{"full", "for 1 notifications of tag 255 from rank 1; it keeps 1024 that do not match, the maximum", 1080,
 				func(r *ranks.Rank) { r.WaitOne(ranks.AnyWindow, 1, 255) }},
 		} {
 			p := ranks.Program{Name: "match times out", Kernel: "match_times_out", Threads: 32, Host: func(r *ranks.Rank) {
@@ -215,7 +215,7 @@ func TestMatchTimesOut(t *testing.T) {
 	})
 }
 
-// Nothing is dropped: who notifies a rank that does not read waits, and says so.
+// Notifications are not dropped: a rank that notifies one that does not read waits, and its error says so.
 func TestFullQueue(t *testing.T) {
 	eachLink(t, 1, func(t *testing.T, s *testdevices.Set) {
 		p := ranks.Program{Name: "flood", Kernel: "flood", Threads: 32, Host: func(r *ranks.Rank) {
@@ -229,7 +229,7 @@ func TestFullQueue(t *testing.T) {
 		testdevices.Patiently(t, func(limit time.Duration) error {
 			w := opened(t, s, p, ranks.Options{Ranks: 2, Queues: true, Limit: limit})
 			err := ranks.Run(t.Context(), w, make([]struct{}, len(s.Devices)))
-			want := fmt.Sprintf("waited %v to notify rank 1 of tag 7, which has 64 notifications of its device to read", limit)
+			want := fmt.Sprintf("waited %v to notify rank 1 of tag 7, which has 64 unread notifications of this device", limit)
 			if !errors.Is(err, ranks.ErrTimeout) || !strings.Contains(err.Error(), want) {
 				return fmt.Errorf("%w, want %q", err, want)
 			}
@@ -238,8 +238,9 @@ func TestFullQueue(t *testing.T) {
 	})
 }
 
-// What nobody takes is dropped, though it is more than a rank keeps. A wait for more than that is refused.
-func TestMoreThanIsKept(t *testing.T) {
+// Notifications that are never taken are dropped at the end, even if a rank cannot keep them all. Waiting for
+// more than it keeps is an error.
+func TestTooManyNotifications(t *testing.T) {
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		s.Devices = s.Devices[:min(2, len(s.Devices))]
 		p := ranks.Program{Name: "many", Kernel: "many", Threads: 64, Host: func(r *ranks.Rank) {
@@ -261,7 +262,7 @@ func TestMoreThanIsKept(t *testing.T) {
 			if waits == 0 && err == nil {
 				continue
 			}
-			if want := fmt.Sprintf("rank 0 (%v) gave a count of %d; up to 1024 notifications are kept", s.Devices[0], waits); waits == 0 || !errors.Is(err, ranks.ErrArgument) || !strings.Contains(err.Error(), want) {
+			if want := fmt.Sprintf("rank 0 (%v) passed a count of %d, must be at most the 1024 notifications that are kept", s.Devices[0], waits); waits == 0 || !errors.Is(err, ranks.ErrArgument) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%d: %v", waits, err)
 			}
 		}

@@ -12,18 +12,19 @@ import (
 	"github.com/halox/halox/p2p/mpi"
 )
 
-// message is a request of one process to another; bytes may follow it. Its kind defines what the numbers are.
+// message is a request of one process to another, possibly followed by bytes. Its kind defines the meaning of
+// the numbers.
 type message struct {
 	what        messageKind
-	to, from    int64 // ranks of the world on CPU devices, else devices
+	to, from    int64 // ranks of the world on CPU devices, otherwise devices
 	slot, at, n int64
 }
 
 type messageKind int64
 
 const (
-	msgEnded   messageKind = iota // the run ends there too
-	msgApplied                    // n more messages that store are complete
+	msgEnded   messageKind = iota // the run has ended
+	msgApplied                    // n more storing messages are complete
 
 	// For proxies of GPUs. to is a device, at an address of it.
 	msgStore        // the bytes
@@ -39,8 +40,8 @@ const (
 	msgGot    // the bytes, for rank to
 	msgWindow // rank from has a window of n bytes in this slot
 	msgNotify // tag at, of window number slot, by rank from
-	msgArrive // all ranks of the process have come to the n-th barrier of all
-	msgValues // the bytes, at this offset of what rank from gives to collective number slot, in rankCall n
+	msgArrive // all ranks of the process have reached the n-th barrier of all
+	msgValues // the bytes at this offset of the values of rank from for collective number slot, rankCall n
 	msgSent   // the bytes: the next message of channel number slot
 	msgRead   // n messages of channel number slot have been read
 )
@@ -50,8 +51,8 @@ func (k messageKind) stores() bool {
 	return k == msgStore || k == msgPut || k == msgPacket
 }
 
-// room is how many bytes of a window a message with so many bytes takes.
-func (k messageKind) room(bytes int64) int64 {
+// space returns the bytes of a window that a message with a body of some bytes covers.
+func (k messageKind) space(bytes int64) int64 {
 	if k == msgPacket {
 		return 2 * bytes
 	}
@@ -60,7 +61,7 @@ func (k messageKind) room(bytes int64) int64 {
 
 const messageBytes = int(unsafe.Sizeof(message{}))
 
-// bytes is the message in the form in which it is sent.
+// bytes returns the message as it is sent.
 func (msg *message) bytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(msg)), messageBytes)
 }
@@ -75,13 +76,13 @@ func parseMessage(record []byte) (msg message, body []byte) {
 type remote struct {
 	processes *mpi.Processes
 	queue     *mpi.Queue
-	sent      []atomic.Uint64 // by process: messages of this run that store
+	sent      []atomic.Uint64 // by process: storing messages of this run
 	applied   []atomic.Uint64 // how many of them are complete
-	owed      []int64         // by process: its messages that are complete and not yet acknowledged
+	owed      []int64         // by process: complete messages not yet acknowledged
 	grace     time.Duration   // limit for other processes to end a run that has ended here
 }
 
-// errOtherProcess stands for the error of another process. Run replaces it by that error.
+// errOtherProcess is a placeholder for the error of another process, which Run replaces.
 var errOtherProcess = errors.New("ranks: another process has ended the run")
 
 func newRemote(p *mpi.Processes, limit time.Duration) (*remote, error) {
@@ -126,13 +127,13 @@ func (r *remote) postAll(msg message) error {
 	return nil
 }
 
-// isSettled reports whether the first so many messages that store at a process are complete, or the process has ended
-// the run.
+// isSettled reports whether the first storing messages, up to number sent, are complete at a process, or the
+// process has ended the run.
 func (r *remote) isSettled(process int, sent uint64) bool {
 	return r.applied[process].Load() >= sent || r.queue.HasEnded(process)
 }
 
-// allSettled reports whether all messages that store are complete.
+// allSettled reports whether all storing messages are complete.
 func (r *remote) allSettled() bool {
 	for p := range r.sent {
 		if p != r.processes.Rank && !r.isSettled(p, r.sent[p].Load()) {
@@ -142,11 +143,11 @@ func (r *remote) allSettled() bool {
 	return true
 }
 
-// take calls do for each message that has arrived, and counts those to be acknowledged.
+// take calls do for each message that has arrived, and counts the messages to acknowledge.
 func (r *remote) take(do func(from int, msg message, body []byte) error) (some bool, err error) {
 	return r.queue.Take(func(from int, record []byte) error {
 		if len(record) < messageBytes {
-			return fmt.Errorf("ranks: a message of %d bytes", len(record))
+			return fmt.Errorf("ranks: a message has only %d bytes", len(record))
 		}
 		msg, body := parseMessage(record)
 		if msg.what == msgApplied {
@@ -174,7 +175,8 @@ func (r *remote) answer() error {
 	return r.queue.Flush()
 }
 
-// isOver ends the queue of a run that has ended here at a time, and reports whether the run has ended on all processes.
+// isOver ends the queue of a run that has ended here at time since, and reports whether all processes have
+// ended the run.
 func (r *remote) isOver(since time.Time) (bool, error) {
 	if err := r.queue.End(); err != nil {
 		return false, err
@@ -194,10 +196,11 @@ func (r *remote) isOver(since time.Time) (bool, error) {
 	return false, nil
 }
 
-// serve calls do again and again until it has nothing left after stop is set and the run is over on all processes, or
-// until it fails. Without other processes, r is nil. some: do has done something; left: something has to wait.
+// serve calls do repeatedly until it has nothing left after stop is set and the run is over on all processes,
+// or until it fails. Without other processes, r is nil. do returns some if it has done something, and left if
+// something has to wait.
 func (r *remote) serve(stop *atomic.Bool, do func() (some, left bool, err error)) error {
-	var since time.Time // the end of the ranks of this process
+	var since time.Time // when the ranks of this process ended
 	policy := servingLoops()
 	for idle := policy.Begin(); ; {
 		stopping := stop.Load()
@@ -227,8 +230,8 @@ func (r *remote) serve(stop *atomic.Bool, do func() (some, left bool, err error)
 // Close frees the queue.
 func (r *remote) Close() error { return r.queue.Close() }
 
-// How loops wait: one of many per process, and one beside few others, which holds its thread while it sleeps. By Go's
-// timer each sleep is a millisecond where a process does nothing but wait for GPUs.
+// Wait policies of loops: for one of many loops per process, and for one of a few, which keeps its thread
+// while it sleeps. Go's timer sleeps at least a millisecond if a process only waits for GPUs.
 var (
 	manyLoops = poll.Policy{
 		Yields: 50, Share: 64, Min: time.Microsecond, Max: 200 * time.Microsecond, Sleep: time.Sleep,
@@ -236,8 +239,8 @@ var (
 	fewLoops = poll.Policy{Yields: 50, Share: 64, Min: time.Microsecond, Max: 200 * time.Microsecond}
 )
 
-// servingLoops is how a loop waits that serves others. With few cores, loops that wake often would take the cores from
-// those that they serve.
+// servingLoops is the wait policy of a loop that serves others. With few cores, frequent wake-ups would take
+// time from the loops that it serves.
 func servingLoops() *poll.Policy {
 	const fewCores = 4
 	if host.Threads() > fewCores {

@@ -19,7 +19,7 @@ type messages struct {
 	Wrong         uint64
 }
 
-// runMessages runs a program with so many bytes of memory a rank, twice, and wants no check to fail.
+// runMessages runs a program twice with some bytes of memory per rank, and expects no check to fail.
 func runMessages(t *testing.T, w *ranks.World, m []*streams.Memory, rounds, bytes int64, wrong *atomic.Uint64) {
 	t.Helper()
 	for range 2 {
@@ -44,7 +44,8 @@ func swapValues[T ranks.Value](r *ranks.Rank, w ranks.Window, mine []byte, t int
 	return first && second && low == T((before+2)*scale+int64(t)) && high == T((next+5)*scale-int64(t))
 }
 
-// Values of 4 and 8 bytes go to and fro between neighbors, put by blocks, warps and threads; their numbers wrap around.
+// Values of 4 and 8 bytes go back and forth between neighbors, put by blocks, warps and threads; their
+// numbers wrap around.
 func TestValues(t *testing.T) {
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		const bytes = 192
@@ -84,7 +85,7 @@ func TestValues(t *testing.T) {
 	})
 }
 
-// What ranks log comes whole, each rank's lines in their order, also where there are more than there is room for.
+// Log lines of ranks are complete, and in order for each rank, even if there are more than the buffer holds.
 func TestLog(t *testing.T) {
 	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
 		var log strings.Builder
@@ -140,8 +141,8 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// The device of a rank by a multiplication is that by a division: for the first and the last rank of each device, with
-// any number of ranks of a device.
+// The device of a rank computed by multiplication equals that by division: for the first and the last rank of
+// each device, with any number of ranks per device.
 func TestDeviceOfRank(t *testing.T) {
 	for n := uint64(1); n <= 1<<14; n++ {
 		r := ranks.Reciprocal(int(n))

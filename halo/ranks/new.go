@@ -15,13 +15,13 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// New makes the ranks of a program ready on devices of one backend: kernels are compiled and loaded, and memory is
-// allocated. Links say which GPUs reach each other; a proxy on the host serves those that do not. Without links (nil),
-// the caller vouches that all devices reach each other.
+// New prepares the ranks of a program on devices of one backend: it compiles and loads the kernels and
+// allocates memory. links determine which GPUs access each other directly; a proxy on the host serves the
+// others. With nil links the caller guarantees that all devices can access each other.
 //
-// With Options.Processes all processes call New, each with devices of its own, and get the same world: its ranks are
-// numbered by process, and there by device. All then call NewWindow, NewChannel and Run in the same order. Where one
-// fails, all do.
+// With Options.Processes all processes call New, each with its own devices, and get the same world: its ranks
+// are numbered by process, and within a process by device. All then call NewWindow, NewChannel and Run in the
+// same order. If one fails, all do.
 func New(
 	c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Program, o Options,
 ) (world *World, err error) {
@@ -68,7 +68,7 @@ func checkAll(devices []*streams.Device, p Program, o Options) error {
 		return err
 	}
 	if len(devices) < 1 || len(devices) > MaxDevices {
-		return fmt.Errorf("ranks: %s: %d devices; must be between 1 and %d", p.Name, len(devices), MaxDevices)
+		return fmt.Errorf("ranks: %s: must have between 1 and %d devices, got %d", p.Name, MaxDevices, len(devices))
 	}
 	if slices.Contains(devices, nil) {
 		return fmt.Errorf("ranks: %s: a device is nil", p.Name)
@@ -79,7 +79,7 @@ func checkAll(devices []*streams.Device, p Program, o Options) error {
 	return nil
 }
 
-// prepare finds how devices reach each other, compiles the kernels and counts ranks.
+// prepare determines how devices access each other, compiles the kernels and counts ranks.
 func (w *World) prepare(c *kernels.Compiler, links *p2p.Links) ([]streams.Function, error) {
 	for i, d := range w.devices {
 		if err := w.reach(links, d); err != nil {
@@ -111,10 +111,11 @@ func (w *World) load(functions []streams.Function, memories []uint64) (err error
 	return nil
 }
 
-// reach finds which devices a device reaches by its proxy alone: those of unusable links, and all with Options.Proxy.
+// reach determines which devices a device accesses only by its proxy: those with unusable links, and all with
+// Options.Proxy.
 func (w *World) reach(links *p2p.Links, d *streams.Device) error {
 	if d.GoKernels && w.program.Host == nil {
-		return fmt.Errorf("ranks: %s has no version for host devices", w.program.Name)
+		return fmt.Errorf("ranks: %s has no version for CPU devices", w.program.Name)
 	}
 	served := uint64(0)
 	for i, process := range w.owners {
@@ -124,14 +125,14 @@ func (w *World) reach(links *p2p.Links, d *streams.Device) error {
 	}
 	for i, other := range w.devices {
 		if other.Backend != d.Backend {
-			return fmt.Errorf("ranks: devices of two backends: %v and %v", d, other)
+			return fmt.Errorf("ranks: devices must have the same backend, got %v and %v", d, other)
 		}
 		if other == d || d.HostMemory || links == nil {
 			continue
 		}
 		link := links.Between(d, other)
 		if link == nil {
-			return fmt.Errorf("ranks: %s: the link from %v to %v was not looked at", w.program.Name, d, other)
+			return fmt.Errorf("ranks: %s: the links must include the link from %v to %v", w.program.Name, d, other)
 		}
 		if w.options.Proxy || !link.Usable {
 			served |= 1 << (w.before + i)
@@ -141,7 +142,7 @@ func (w *World) reach(links *p2p.Links, d *streams.Device) error {
 	return nil
 }
 
-// functions returns the kernel of each device, nil on CPU devices.
+// functions returns the kernel of each device, nil for CPU devices.
 func (w *World) functions(c *kernels.Compiler) (all []streams.Function, err error) {
 	source := w.program.Source
 	source.Defines = append(w.options.defines(), source.Defines...)
@@ -163,16 +164,16 @@ func (w *World) functions(c *kernels.Compiler) (all []streams.Function, err erro
 	return all, nil
 }
 
-// count sets the number of ranks of each device: the least that the options give on any of them.
+// count sets the number of ranks per device: the minimum over the devices.
 func (w *World) count(functions []streams.Function) error {
 	for i, d := range w.devices {
-		fits := 0 // any number
+		fits := 0 // unlimited
 		if f := functions[i]; f != nil {
 			each, err := f.AtOnce(w.program.Threads, w.program.Shared)
 			if err != nil {
 				return fmt.Errorf("ranks: %s: %w", w.program.Name, err)
 			}
-			fits = each * d.Cores / countOf(d, w.devices) // ranks of a GPU that is there twice run at the same time
+			fits = each * d.Cores / countOf(d, w.devices) // ranks of a GPU that is listed twice run at the same time
 			if each == 0 {
 				return fmt.Errorf(
 					"ranks: %s: %w: none of %d threads with %d bytes of dynamic shared memory fits on a "+
@@ -184,13 +185,13 @@ func (w *World) count(functions []streams.Function) error {
 		n := w.options.ranksOf(fits, d.Cores)
 		if most := mostOnHosts / len(w.owners); d.GoKernels && n > most {
 			return fmt.Errorf(
-				"ranks: %s: %w: %d ranks on %v; each of %d host devices has up to %d", w.program.Name, ErrNoRoom, n, d,
+				"ranks: %s: %w: %d ranks on %v; each of %d CPU devices has up to %d", w.program.Name, ErrNoRoom, n, d,
 				len(w.owners), most,
 			)
 		}
 		if fits > 0 && n > fits {
 			return fmt.Errorf(
-				"ranks: %s: %w: %d ranks on %v, which holds %d: %d on each of %d multiprocessors",
+				"ranks: %s: %w: %d ranks on %v, must be at most %d: %d on each of %d multiprocessors",
 				w.program.Name, ErrNoRoom, n, d, fits, fits/d.Cores, d.Cores,
 			)
 		}
@@ -201,7 +202,7 @@ func (w *World) count(functions []streams.Function) error {
 	return nil
 }
 
-// countOf returns how often a device is in a list.
+// countOf returns how often a list contains a device.
 func countOf(d *streams.Device, all []*streams.Device) (n int) {
 	for _, other := range all {
 		if other == d {
@@ -238,12 +239,12 @@ func (o *opener) stream(name string) *streams.Stream {
 	})
 }
 
-// memory is memory of the device.
+// memory allocates memory of the device.
 func (o *opener) memory(bytes int64) *streams.Memory {
 	return opened(o, func() (*streams.Memory, error) { return o.d.Alloc(bytes) })
 }
 
-// pinned is pinned memory of zeros.
+// pinned allocates zeroed pinned memory.
 func (o *opener) pinned(bytes int64) *streams.Memory {
 	return opened(o, func() (*streams.Memory, error) {
 		m, err := o.d.AllocPinned(bytes)
@@ -272,19 +273,19 @@ func (w *World) open(m *member) error {
 	if o.err != nil {
 		return o.err
 	}
-	// First copies may have to wait for kernels that run.
+	// First copies may have to wait for running kernels.
 	if err := errors.Join(m.copyEnded(), m.ender.Sync(w.grace)); err != nil || !w.proxied() {
 		return err
 	}
 	return w.openProxy(m, o)
 }
 
-// openProxy allocates what the proxy needs of a device, and uses its stream once: the first copies of a stream may wait
-// for kernels that run.
+// openProxy allocates what the proxy needs of a device, and uses its stream once: the first copies of a
+// stream may wait for running kernels.
 func (w *World) openProxy(m *member, o *opener) (err error) {
 	m.commands = o.pinned(commands * int64(unsafe.Sizeof(command{})))
 	m.proxied = o.stream("proxy of ranks")
-	if !w.options.Queues { // with queues a notification is a store too, behind those that it tells of
+	if !w.options.Queues { // with queues a notification is a store too, after those that it reports
 		m.batch.room = o.pinned(commands * batchedMost)
 		m.batch.pending = make([]*batchedStore, 0, commands)
 	}
@@ -297,7 +298,7 @@ func (w *World) openProxy(m *member, o *opener) (err error) {
 	if m.space, err = m.device.WrapMemory(spaceBegin, math.MaxInt64-spaceBegin); err != nil {
 		return err
 	}
-	unused, host := m.memory.Span(memoryLines*lineBytes-8, 8), m.payloadOf(0, 8) // of a word that nothing uses
+	unused, host := m.memory.Span(memoryLines*lineBytes-8, 8), m.payloadOf(0, 8) // of an unused word
 	return errors.Join(m.proxied.Copy(unused, host), m.proxied.Copy(host, unused), m.proxied.Sync(w.grace))
 }
 

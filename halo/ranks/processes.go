@@ -11,14 +11,14 @@ import (
 	"github.com/halox/halox/p2p/mpi"
 )
 
-// shape is what the processes of a world tell each other first.
+// shape is the first data that the processes of a world exchange.
 type shape struct {
 	Devices int
 	Program string // see describe
 }
 
-// joinProcesses exchanges the number of devices of each process, and compares their programs. err is an error of this
-// process.
+// joinProcesses exchanges the number of devices of each process, and compares their programs. err is an error
+// of this process.
 func (w *World) joinProcesses(err error) error {
 	p := w.options.Processes
 	if p.IsAlone() {
@@ -40,7 +40,7 @@ func (w *World) joinProcesses(err error) error {
 	}
 	for rank, other := range all {
 		if other.Program != mine.Program {
-			return fmt.Errorf("ranks: %s has a world of %s, %s one of %s",
+			return fmt.Errorf("ranks: %s has world %s, %s has %s",
 				p.Name(rank), other.Program, p.Name(p.Rank), mine.Program)
 		}
 		if rank == p.Rank {
@@ -51,13 +51,12 @@ func (w *World) joinProcesses(err error) error {
 		}
 	}
 	if len(w.owners) > MaxDevices {
-		return fmt.Errorf("ranks: %s: %d devices of all processes; must be at most %d",
-			w.program.Name, len(w.owners), MaxDevices)
+		return fmt.Errorf("ranks: %s: must have at most %d devices, got %d", w.program.Name, MaxDevices, len(w.owners))
 	}
 	return nil
 }
 
-// describe returns what must be the same on all processes.
+// describe returns what must be equal on all processes.
 func (w *World) describe() string {
 	return fmt.Sprintf(
 		"%q: kernel %q of source %08x, %d threads, %d bytes shared, on %v devices, queues %t, checks %t, "+
@@ -75,7 +74,7 @@ func (w *World) describe() string {
 	)
 }
 
-// checksum is that of all sources of a kernel except halox's own headers.
+// checksum returns the checksum of all sources of a kernel except halox's own headers.
 func checksum(s kernels.Source) uint32 {
 	sum := crc32.NewIEEE()
 	fmt.Fprintf(sum, "%q %q %q", s.Name, s.Text, s.Defines)
@@ -85,7 +84,7 @@ func checksum(s kernels.Source) uint32 {
 	return sum.Sum32()
 }
 
-// agreeOnRanks sets the ranks of each device to the fewest of all processes.
+// agreeOnRanks sets the ranks per device to the minimum over all processes.
 func (w *World) agreeOnRanks(err error) error {
 	all, err := gather(w, "count ranks", w.ranks, err)
 	if err == nil {
@@ -94,8 +93,8 @@ func (w *World) agreeOnRanks(err error) error {
 	return err
 }
 
-// gatherMemories returns the addresses of the memory of all devices of the world, each valid in its own process; nil on
-// CPU devices.
+// gatherMemories returns the addresses of the memory of all devices of the world, each valid in its own
+// process; nil on CPU devices.
 func (w *World) gatherMemories(err error) ([]uint64, error) {
 	var mine []uint64
 	for _, m := range w.members {
@@ -109,13 +108,13 @@ func (w *World) gatherMemories(err error) ([]uint64, error) {
 
 // ending is how a run has ended at a process, as sent to the others.
 type ending struct {
-	Text              string // of the error; "" if there is none
+	Text              string // error text; "" for none
 	Timeout, Argument bool
 	Code              *CodeError
 }
 
-// otherProcessError is the error of a run at another process. It wraps ErrTimeout, ErrArgument and CodeError as errors
-// of this process do.
+// otherProcessError is the error of a run at another process. It wraps ErrTimeout, ErrArgument and CodeError
+// like errors of this process.
 type otherProcessError struct {
 	*mpi.RemoteError
 	is []error
@@ -152,7 +151,7 @@ func (w *World) endTogether(mine error) error {
 	return mine
 }
 
-// here returns an error, or nil if it only says that another process has one.
+// here returns an error, or nil if it only reports that another process has one.
 func here(err error) error {
 	if err == errOtherProcess {
 		return nil

@@ -16,10 +16,10 @@ import (
 	"github.com/halox/halox/p2p/mpi"
 )
 
-// together are the processes that carry out a test together; nil where it is of one.
+// together are the processes that execute a test together; nil for a single process.
 var together *mpi.Processes
 
-// processes returns how many there are.
+// processes returns the number of processes.
 func processes() int {
 	if together.IsAlone() {
 		return 1
@@ -27,7 +27,7 @@ func processes() int {
 	return together.Size()
 }
 
-// testsVariable says which tests a process of several is to carry out.
+// testsVariable names the tests that a process executes.
 const testsVariable = "HALOX_TEST_RANKS"
 
 func TestMain(m *testing.M) {
@@ -43,18 +43,18 @@ func TestMain(m *testing.M) {
 		return nil
 	}
 	testmpi.Main(m, map[string]func() error{
-		"tests":                  testmpi.AsOne(mpi.Options{Limit: 2 * time.Minute}, tests),
+		"tests":                  testmpi.AsOne(mpi.Options{Limit: 20 * time.Minute}, tests),
 		"tests of short waiting": testmpi.AsOne(mpi.Options{Limit: testmpi.Limit()}, tests),
 	})
 }
 
-// isHeavy reports whether a case has more blocks than make test has patience for: of several processes, whose blocks
-// share the cores where kernels run on the CPU.
+// isHeavy reports whether a case has too many blocks for make test: with several processes whose kernels
+// share the CPU cores.
 func isHeavy(s *testdevices.Set, each int) bool {
 	return !together.IsAlone() && each > 4 && testdevices.OnCPU(s.Devices[0]) && !testdevices.Long()
 }
 
-// The tests of ranks hold over several processes, each with devices of its own.
+// The tests of ranks hold over several processes, each with its own devices.
 func TestProcesses(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	calls := "^(TestCalls|TestReduction|TestNewWindow|TestValues|TestMatching)$"
@@ -76,9 +76,9 @@ func TestProcesses(t *testing.T) {
 		}
 		for _, tc := range all {
 			t.Run(fmt.Sprintf("%s/%d", tc.name, tc.ranks), func(t *testing.T) {
-				// Without a seed no test waits there for its own turn.
+				// Without a seed no test is skipped there.
 				env := []string{testsVariable + "=" + tc.tests, "HALOX_TEST_SEED=0"}
-				r := in.Done(t, testmpi.Job{Program: "tests", Ranks: tc.ranks, Limit: 9 * time.Minute, Env: env})
+				r := in.Done(t, testmpi.Job{Program: "tests", Ranks: tc.ranks, Env: env})
 				if strings.Contains(r.Out, "no tests to run") {
 					t.Error(r.Out)
 				}

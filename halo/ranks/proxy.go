@@ -11,44 +11,46 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// proxy serves GPUs that do not reach each other while their kernels run: it does what their ranks write into rings of
-// commands in pinned host memory, each ring in its order.
+// proxy serves GPUs that cannot access each other while their kernels run: it executes the commands that
+// their ranks write into rings in pinned host memory, each ring in order.
 //
-// Commands come in batches: all that the rings hold. Their copies are queued on a stream of the device whose memory it
-// is, which keeps the order of any two devices, and the batch is done once these streams are. Small stores of a ring
-// between two of its other commands may change places, and those whose addresses follow each other are one copy. Counts
-// are stored whole, by one thread, from the payloads of their commands.
+// Commands come in batches: all commands in the rings. Copies are queued on a stream of the device whose
+// memory is written or read, which keeps the order of any two devices, and the batch is done when these
+// streams are. Small stores of a ring between two of its other commands may be reordered, and stores to
+// consecutive addresses are one copy. Counts are stored whole, by one thread, from the payloads of their
+// commands.
 //
-// Commands for devices of other processes leave as messages, in the order of the ring, and the proxies there do what
-// they say: only the process that a device is of copies to it. A barrier's command waits until all that its ring has
-// stored at other processes before has been done.
+// Commands for devices of other processes are sent as messages, in the order of the ring, and executed by the
+// proxies there: only the process that owns a device copies to it. A barrier's command waits until all
+// earlier stores of its ring at other processes are complete.
 type proxy struct {
 	w      *World
-	next   []uint64 // commands of each device of this process so far
-	before []uint64 // the same when the batch began
-	// By device of this process and by process: messages that store there when the ring's last one left
+	next   []uint64 // commands so far, by device of this process
+	before []uint64 // next at the start of the batch
+	// By device of this process and by process: number of storing messages there at the last message of the
+	// ring
 	stored       [][]uint64
-	busy         []bool            // whether its stream has copies
-	totals       map[uint64]uint64 // of counts, by device address
-	arrivals     *streams.Memory   // pinned: what came in messages of this batch; nil: there are no other processes
-	used         int64             // of arrivals
-	fetched      []fetched         // what other processes get of this batch
+	busy         []bool            // by device: its stream has copies
+	totals       map[uint64]uint64 // values of counts, by device address
+	arrivals     *streams.Memory   // pinned bytes of messages of this batch; nil without other processes
+	used         int64             // used bytes of arrivals
+	fetched      []fetched         // answers to other processes of this batch
 	stop         atomic.Bool
 	failed       atomic.Bool
 	otherProcess atomic.Bool // another process has ended the run
 	done         chan error
-	copy         func(device, at uint64, from streams.Span) error // of a ring: deliver
-	ring         int                                              // whose stores copy copies
+	copy         func(device, at uint64, from streams.Span) error // deliver for stores of a ring
+	ring         int                                              // ring whose stores copy copies
 }
 
-// fetched is the answer to a message that asks for bytes.
+// fetched is the answer to a message that requests bytes.
 type fetched struct {
 	process int
 	message
 	bytes streams.Span
 }
 
-// errProxy is the reason of a run that ends because its proxy has failed; finish returns the error of the proxy.
+// errProxy ends a run whose proxy has failed; finish returns the error of the proxy.
 var errProxy = errors.New("ranks: the proxy has failed")
 
 // gaveUp reports whether the proxy has failed.
@@ -57,7 +59,7 @@ func (p *proxy) gaveUp() bool { return p != nil && p.failed.Load() }
 // endedByOther reports whether another process has ended the run.
 func (p *proxy) endedByOther() bool { return p != nil && p.otherProcess.Load() }
 
-// finish returns the error of the proxy, once it has done all commands of kernels that have ended.
+// finish returns the error of the proxy, after it has executed all commands of ended kernels.
 func (p *proxy) finish() error {
 	if p == nil {
 		return nil
@@ -81,7 +83,7 @@ func (m *member) payloadOf(n uint64, bytes uint64) streams.Span {
 func (p *proxy) memory(device, at uint64, bytes int64) (*member, streams.Span, error) {
 	m := p.w.member(int(min(device, MaxDevices)))
 	if m == nil || at < spaceBegin || at >= math.MaxInt64-uint64(bytes) {
-		return nil, streams.Span{}, fmt.Errorf("%d bytes at %#x of device %d", bytes, at, device)
+		return nil, streams.Span{}, fmt.Errorf("%d bytes at %#x are not in memory of device %d", bytes, at, device)
 	}
 	return m, m.space.Span(int64(at)-spaceBegin, bytes), nil
 }
@@ -106,14 +108,15 @@ func (p *proxy) copyFrom(to streams.Span, device, at uint64) error {
 	return from.proxied.Copy(to, there)
 }
 
-// raise queues a store of a count, one higher than before, to a device of this process. by is pinned memory for it.
+// raise queues a store of a count, one higher than before, to a device of this process. by is pinned memory
+// for it.
 func (p *proxy) raise(ofBarrier bool, device, at uint64, by streams.Span) error {
 	total, known := p.totals[at]
 	if !known && !ofBarrier {
 		total = p.w.first
 	}
 	if ofBarrier {
-		if err := p.sync(); err != nil { // other devices may ask a third for what this one stored there
+		if err := p.sync(); err != nil { // other devices may read from a third what this one stored there
 			return err
 		}
 	}
@@ -159,7 +162,7 @@ func (w *World) startProxy() *proxy {
 		err := p.serve()
 		p.failed.Store(err != nil)
 		if err != nil {
-			_ = p.sync() // what copies are under way is of this run
+			_ = p.sync() // complete the copies of this run
 			if w.remote != nil {
 				p.leave()
 			}
@@ -169,7 +172,7 @@ func (w *World) startProxy() *proxy {
 	return p
 }
 
-// serve does commands and messages until it is told to stop and there are none left.
+// serve executes commands and messages until it is stopped and none are left.
 func (p *proxy) serve() error {
 	return p.w.remote.serve(&p.stop, p.batch)
 }
@@ -184,8 +187,8 @@ func (p *proxy) leave() {
 	})
 }
 
-// batch does all commands and messages that have arrived. some: there were any; left: commands have to wait for other
-// processes.
+// batch executes all commands and messages that have arrived. some reports whether there were any, left
+// whether commands have to wait for other processes.
 func (p *proxy) batch() (some, left bool, err error) {
 	w := p.w
 	copy(p.before, p.next)
@@ -209,7 +212,7 @@ func (p *proxy) batch() (some, left bool, err error) {
 	return some, left, nil
 }
 
-// end waits until the batch is complete, and tells the ranks that wait for it.
+// end waits until the batch is complete, and notifies the ranks that wait for it.
 func (p *proxy) end() error {
 	if err := p.sync(); err != nil {
 		return err
@@ -232,7 +235,7 @@ func (p *proxy) end() error {
 	return p.w.remote.answer()
 }
 
-// free frees the slots of commands that are complete. Ranks take fetched bytes first.
+// free frees the slots of completed commands. Ranks take fetched bytes first.
 func (p *proxy) free(i int, m *member) {
 	done := m.controls().done
 	for ; done < p.next[i]; done++ {
@@ -243,7 +246,8 @@ func (p *proxy) free(i int, m *member) {
 	atomic.StoreUint64(&m.controls().done, done)
 }
 
-// commands begins the commands in the ring of a device. some: there were any; waits: the next one has to wait.
+// commands begins the commands in the ring of a device. some reports whether there were any, waits whether
+// the next one has to wait.
 func (p *proxy) commands(i int, m *member) (some, waits bool, err error) {
 	p.ring = i
 	for {
@@ -265,8 +269,8 @@ func (p *proxy) commands(i int, m *member) (some, waits bool, err error) {
 	return some, waits, err
 }
 
-// mustWait reports whether a command cannot begin yet: the queue is full, or it is a barrier and stores of the ring at
-// other processes are not complete.
+// mustWait reports whether a command cannot begin yet: the queue is full, or it is a barrier and stores of
+// the ring at other processes are not complete.
 func (p *proxy) mustWait(m *member, c *command) (bool, error) {
 	r := p.w.remote
 	if r == nil || c.device >= uint64(len(p.w.owners)) {
@@ -294,7 +298,7 @@ func (p *proxy) begin(m *member, n uint64) error {
 	c := m.command(n)
 	if c.device >= uint64(len(p.w.owners)) || c.bytes < 1 || c.bytes > payload || c.at < spaceBegin ||
 		c.at >= math.MaxInt64-payload {
-		return fmt.Errorf("command %d of kind %d for device %d, of %d bytes", n, c.what, c.device, c.bytes)
+		return fmt.Errorf("command %d of kind %d for device %d with %d bytes is invalid", n, c.what, c.device, c.bytes)
 	}
 	here := m.payloadOf(n, c.bytes)
 	batch := m.batch.takes(c)
@@ -322,7 +326,7 @@ func (p *proxy) begin(m *member, n uint64) error {
 	case c.what == raise || c.what == raiseBarrier:
 		return p.raise(c.what == raiseBarrier, c.device, c.at, here)
 	}
-	return fmt.Errorf("command %d of kind %d for device %d", n, c.what, c.device)
+	return fmt.Errorf("command %d of kind %d for device %d is invalid", n, c.what, c.device)
 }
 
 // post queues a message to the process of the device of a command.
@@ -345,7 +349,7 @@ func (p *proxy) deliver(device, at uint64, from streams.Span) error {
 	return err
 }
 
-// arrivalBytes is the pinned memory for bytes of messages that are copied at once.
+// arrivalBytes is the size of the pinned memory for bytes of messages that are copied at once.
 const arrivalBytes = 4 * mpi.MaxRecord
 
 // take does what a message requests. Answers are sent later, by answer.
@@ -370,7 +374,7 @@ func (p *proxy) take(from int, msg message, body []byte) error {
 		return p.raise(msg.what == msgRaiseBarrier, device, at, room)
 	case msgFetch:
 		if msg.n < 1 || msg.n > payload {
-			return fmt.Errorf("a message that asks for %d bytes", msg.n)
+			return fmt.Errorf("a message requests %d bytes", msg.n)
 		}
 		room, err := p.arrival(msg.n)
 		if err != nil {
@@ -381,14 +385,14 @@ func (p *proxy) take(from int, msg message, body []byte) error {
 	case msgFetched:
 		m := p.w.member(int(msg.to))
 		if m == nil || uint64(msg.slot) >= p.next[m.index-p.w.before] || len(body) > payload {
-			return fmt.Errorf("a message with %d bytes for command %d of device %d", len(body), msg.slot, msg.to)
+			return fmt.Errorf("a message has %d bytes for command %d of device %d", len(body), msg.slot, msg.to)
 		}
 		c := m.command(uint64(msg.slot))
 		copy(c.payload[:], body)
 		atomic.StoreUint64(&c.reply, uint64(msg.slot)+1)
 		return nil
 	}
-	return fmt.Errorf("a message of kind %d", msg.what)
+	return fmt.Errorf("a message has unknown kind %d", msg.what)
 }
 
 // arrival returns pinned memory, aligned to 8 bytes, for use until the batch is complete.
@@ -403,7 +407,7 @@ func (p *proxy) arrival(bytes int64) (streams.Span, error) {
 	return p.arrivals.Span(p.used-whole, bytes), nil
 }
 
-// answer waits for all copies, and sends the bytes that other processes asked for.
+// answer waits for all copies, and sends the bytes that other processes requested.
 func (p *proxy) answer() error {
 	if err := p.sync(); err != nil {
 		return err

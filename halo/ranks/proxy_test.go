@@ -14,12 +14,12 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// byProxy is in the names of tests whose GPUs reach each other by proxies alone.
+// byProxy is in the names of tests whose GPUs access each other only by proxies.
 const byProxy = "links=proxy"
 
 func usesProxy(t *testing.T) bool { return strings.Contains(t.Name(), byProxy) }
 
-// fewByProxy returns so many rounds, or, by proxies under the race detector, which slows them down most, a few.
+// fewByProxy returns rounds or, by proxies under the race detector, which slows them most, a few.
 func fewByProxy(t *testing.T, rounds int) int {
 	if usesProxy(t) {
 		return len(testdevices.Again(15, testdevices.Some(30, testdevices.Numbers(rounds))))
@@ -27,9 +27,8 @@ func fewByProxy(t *testing.T, rounds int) int {
 	return rounds
 }
 
-// onGPUs returns rounds for the devices of a set: GPUs make so many times those of others, but a twentieth of that by
-// proxies, which take microseconds for each of the messages of a round, and milliseconds where other programs use the
-// GPUs too.
+// onGPUs returns rounds for the devices of a set: on GPUs times as many, but a twentieth of that by proxies,
+// which take microseconds per message of a round, and milliseconds if other programs use the GPUs.
 func onGPUs(t *testing.T, s *testdevices.Set, rounds, times int) int {
 	switch {
 	case !testdevices.OnGPU(s.Devices[0]) || testdevices.Instrumented():
@@ -40,8 +39,8 @@ func onGPUs(t *testing.T, s *testdevices.Set, rounds, times int) int {
 	return rounds * times
 }
 
-// eachLink is testdevices.EachKernel, and again with GPUs that reach each other by proxies. In tests of one process
-// GPUs that the CPU plays do it in one way or the other, by turns, unless tests are long: half of the tests in either.
+// eachLink is testdevices.EachKernel, and again with GPUs that access each other by proxies. In tests of one
+// process, emulated GPUs alternate between the two, unless tests are long: half of the tests each.
 func eachLink(t *testing.T, n int, f func(t *testing.T, s *testdevices.Set)) {
 	t.Helper()
 	place := 0
@@ -70,8 +69,8 @@ type proxied struct {
 	Wrong       uint64
 }
 
-// eachServed runs f with GPUs that reach each other by proxies: because they are told to, and because they cannot
-// otherwise.
+// eachServed runs f with GPUs that access each other by proxies: by option, and because there is no other
+// way.
 func eachServed(t *testing.T, f func(t *testing.T, s *testdevices.Set)) {
 	t.Run(byProxy, func(t *testing.T) {
 		t.Run("backend=cuda", func(t *testing.T) {
@@ -92,8 +91,8 @@ func openedServed(t *testing.T, s *testdevices.Set, kernel string, limit time.Du
 	return opened(t, s, p, ranks.Options{Ranks: 2, Limit: limit})
 }
 
-// What was put arrives, though all ranks have ended before: more than the ring of commands holds.
-func TestProxyDoesWhatIsLeft(t *testing.T) {
+// Puts arrive even if all ranks have ended before, and the ring of commands cannot hold them all.
+func TestProxyFinishesCommands(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)
 	eachServed(t, func(t *testing.T, s *testdevices.Set) {
 		const bytes = 8 * 150
@@ -104,7 +103,7 @@ func TestProxyDoesWhatIsLeft(t *testing.T) {
 			upload(t, s.Devices[last], m[last], make([]byte, bytes))
 			for i, d := range run(t, w, func(i int) proxied { return proxied{Memory: m[i].Address(), Bytes: bytes} }) {
 				if d.Wrong != 0 {
-					t.Errorf("device %d: a proxy serves none, or a window is mapped that a proxy serves", i)
+					t.Errorf("device %d: no device is served by a proxy, or a window of a served device is mapped", i)
 				}
 			}
 			for i, v := range streams.View[uint64](download(t, s.Devices[last], m[last])) {
@@ -116,7 +115,8 @@ func TestProxyDoesWhatIsLeft(t *testing.T) {
 	})
 }
 
-// Where the proxy does nothing, ranks wait no longer than their limit. What it cannot do ends the run with the reason.
+// If the proxy does nothing, ranks wait no longer than their limit. An invalid command ends the run with the
+// reason.
 func TestMisledProxy(t *testing.T) {
 	eachServed(t, func(t *testing.T, s *testdevices.Set) {
 		for what, is := range []error{ranks.ErrTimeout, nil} {
@@ -128,7 +128,7 @@ func TestMisledProxy(t *testing.T) {
 					data[i] = proxied{Memory: m[i].Address(), What: int64(what), Bytes: 64}
 				}
 				err := ranks.Run(t.Context(), w, data)
-				want := fmt.Sprintf("waited %v for the proxy that serves device ", limit)
+				want := fmt.Sprintf("waited %v for the proxy of device ", limit)
 				if is == nil {
 					want = fmt.Sprintf("command %d of kind 77 for device 1", commandsBefore(s))
 				}
@@ -141,6 +141,6 @@ func TestMisledProxy(t *testing.T) {
 	})
 }
 
-// commandsBefore is how many commands the first device has had when all ranks have made a window: two barriers, and
-// the entry of each rank's window, for each of the others.
+// commandsBefore is the number of commands of the first device after all ranks have made a window: two
+// barriers, and the entry of each rank's window, for each of the others.
 func commandsBefore(s *testdevices.Set) int { return (2 + 2) * (len(s.Devices) - 1) }

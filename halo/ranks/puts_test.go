@@ -17,7 +17,7 @@ import (
 //go:embed testdata
 var kernelFiles embed.FS
 
-// sourceOf is a file of kernels, behind what they share.
+// sourceOf returns a file of kernels, after the shared code.
 func sourceOf(name string) kernels.Source {
 	text := ""
 	for _, file := range []string{"common.cuh", name} {
@@ -32,8 +32,8 @@ func sourceOf(name string) kernels.Source {
 
 func source() kernels.Source { return sourceOf("litmus.cu") }
 
-// opened is a world for the length of a test, of a program of litmus.cu if it names no source. If the options have no
-// limit, the one that it sets is so long that other work on this machine does not end a wait.
+// opened returns a world until the end of the test, of a program of litmus.cu if it names no source. If the
+// options have no limit, it sets one so long that other load on this machine does not end a wait.
 func opened(t *testing.T, s *testdevices.Set, p ranks.Program, o ranks.Options) *ranks.World {
 	t.Helper()
 	o.Limit = cmp.Or(o.Limit, 5*time.Minute)
@@ -47,12 +47,12 @@ func opened(t *testing.T, s *testdevices.Set, p ranks.Program, o ranks.Options) 
 	return w
 }
 
-// program is a program of CPU devices with a source that compiles.
+// program is a program for CPU devices with a source that compiles.
 func program(host func(r *ranks.Rank)) ranks.Program {
 	return ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: host}
 }
 
-// memory allocates as many bytes on each device for the length of the test.
+// memory allocates bytes on each device until the end of the test.
 func memory(t *testing.T, w *ranks.World, bytes int64) (all []*streams.Memory) {
 	t.Helper()
 	for _, d := range w.Devices() {
@@ -71,7 +71,7 @@ func hash(a, b uint32) uint32 {
 	return h
 }
 
-// run runs a program once, with the data that of returns for each device, and returns what it leaves of them.
+// run runs a program once, with the data that of returns for each device, and returns the data afterwards.
 func run[T any](t *testing.T, w *ranks.World, of func(device int) T) []T {
 	t.Helper()
 	data := make([]T, len(w.Devices()))
@@ -89,14 +89,14 @@ type puts struct {
 	Errors, First      uint64
 }
 
-// Every rank puts bytes of all sizes and alignments to others and itself, near and far, and notifies it: what comes is
-// what was put, in its place, and nothing else changes. It begins with counts that wrap around. Ranks of CPU devices do
-// so in package litmus.
+// Every rank puts bytes of all sizes and alignments to others and itself, near and far, and notifies it. The
+// bytes arrive in place, and nothing else changes. Counts wrap around. For ranks of CPU devices, package
+// litmus tests this.
 func TestPuts(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
 	eachLink(t, 3, func(t *testing.T, s *testdevices.Set) {
 		if s.Devices[0].GoKernels {
-			t.Skip("SKIPPED: litmus.Tests.Puts has CPU devices")
+			t.Skip("SKIPPED: litmus.Tests.Puts covers CPU devices")
 		}
 		const slot = 4096
 		for _, kernel := range []string{"puts_by_blocks", "puts_by_warps"} {
@@ -106,7 +106,7 @@ func TestPuts(t *testing.T) {
 			}{{1, 64, 40, 0}, {2, 32, 60, 20 * time.Microsecond}, {5, 128, 40, 50 * time.Microsecond}, {16, 64, 30, 0}} {
 				t.Run(fmt.Sprintf("%s/ranks=%d", kernel, c.ranks), func(t *testing.T) {
 					if isHeavy(s, c.ranks) {
-						t.Skip("SKIPPED: make test-long runs so many ranks of several processes on the CPU")
+						t.Skip("SKIPPED: needs make test-long for this many ranks of several processes on the CPU")
 					}
 					if !testdevices.Long() {
 						c.rounds /= 2

@@ -10,19 +10,23 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Rows is the size of a box: rows of so many bytes, in planes.
-type Rows struct{ Bytes, Rows, Planes int64 }
+// Rows is the size of a box: rows of Bytes bytes, in planes.
+type Rows struct {
+	Bytes, Rows, Planes int64 // bytes per row, rows per plane, planes
+}
 
-// Strides says how far apart the rows and the planes of a box begin, in bytes.
-type Strides struct{ Row, Plane int64 }
+// Strides are the distances between the starts of the rows and of the planes of a box, in bytes.
+type Strides struct {
+	Row, Plane int64 // bytes; may be negative
+}
 
-// Data returns the data that Run got for the device of the rank, which all its ranks share. T is the type that Run
-// was called with.
+// Data returns the data passed to Run for the device of the rank, which all its ranks share. T is the type
+// that Run was called with.
 func Data[T any](r *Rank) *T { return r.state.data[r.device].(*T) }
 
-// CreateWindow makes a window of the memory that each rank of the communicator gives, which may be of any size, also
-// 0, and overlap those of other ranks. All ranks of the communicator call it. The window does not exist where
-// the communicator has MaxWindows already, or the run has failed.
+// CreateWindow makes a window of the memory that each rank of the communicator passes, of any size including
+// 0, possibly overlapping that of other ranks. All ranks of the communicator call it. The window does not
+// exist (see Exists) if the communicator already has MaxWindows windows, or the run has failed.
 func (r *Rank) CreateWindow(c Comm, memory []byte) Window {
 	if r.Failed() || !r.validComm(c) {
 		return Window{noSlot, c}
@@ -46,8 +50,8 @@ func (r *Rank) CreateWindow(c Comm, memory []byte) Window {
 	return w
 }
 
-// FreeWindow frees a window. All ranks of the communicator call it, for several windows in the same order; no rank uses
-// the window any more. It has no effect on a window of World.NewWindow.
+// FreeWindow frees a window. All ranks of the communicator call it, for several windows in the same order; no
+// rank may use the window afterwards. It has no effect on a window of World.NewWindow.
 func (r *Rank) FreeWindow(w Window) {
 	if r.Failed() || !r.validWindow(w) {
 		return
@@ -58,18 +62,18 @@ func (r *Rank) FreeWindow(w Window) {
 	}
 }
 
-// reach returns the range of bytes of a box that begins at an offset in memory of so many bytes. A range that leaves
-// the memory may be shortened.
+// reach returns the range of bytes of a box that begins at an offset in memory of all bytes. A range that
+// exceeds the memory may be shortened.
 func (s Rows) reach(offset int64, by Strides, all int64) (low, high int64) {
 	low, high = offset, offset+min(s.Bytes, all+1)
 	for _, along := range []struct{ count, stride int64 }{{s.Rows, by.Row}, {s.Planes, by.Plane}} {
-		apart, more := uint64(along.stride), uint64(along.count-1)
+		distance, more := uint64(along.stride), uint64(along.count-1)
 		if along.stride < 0 {
-			apart = -apart
+			distance = -distance
 		}
 		far := all + 1
-		if apart == 0 || more <= uint64(all)/apart {
-			far = int64(more * apart)
+		if distance == 0 || more <= uint64(all)/distance {
+			far = int64(more * distance)
 		}
 		if along.stride < 0 {
 			low -= far
@@ -93,14 +97,14 @@ func (r *Rank) Put(w Window, to int, offset int64, from []byte) {
 	copy(r.Memory(w, to)[offset:], from)
 }
 
-// PutNotify is Put, and then Notify. One notification tells of all that was put to that rank before.
+// PutNotify is Put followed by Notify. One notification covers everything put to that rank before.
 func (r *Rank) PutNotify(w Window, to int, offset int64, from []byte, tag int) {
 	r.Put(w, to, offset, from)
 	r.notify(to, w.comm, tag, w.slot)
 }
 
-// Notify sends a notification with a tag to a rank of the communicator. When that rank has taken it, it sees all that
-// this rank has put to it before.
+// Notify sends a notification with a tag to a rank of the communicator. When that rank has taken it, it sees
+// everything that this rank has put to it before.
 func (r *Rank) Notify(to int, c Comm, tag int) { r.notify(to, c, tag, noSlot) }
 
 func (r *Rank) notify(to int, c Comm, tag, slot int) {
@@ -153,8 +157,8 @@ func (r *Rank) PutBox(w Window, to int, offset int64, there Strides, size Rows, 
 	}
 }
 
-// Get copies bytes from an offset of the window of a rank. They have arrived after a Flush. It sees what notifications
-// and barriers have ordered before it.
+// Get copies bytes from an offset of the window of a rank. They have arrived after a Flush. It sees stores
+// that notifications and barriers have ordered before it.
 func (r *Rank) Get(w Window, rank int, offset int64, to []byte) {
 	if !r.valid(w, rank, offset, int64(len(to))) {
 		return
@@ -166,14 +170,14 @@ func (r *Rank) Get(w Window, rank int, offset int64, to []byte) {
 	copy(to, r.Memory(w, rank)[offset:])
 }
 
-// GetNotify is Get, and then notifies the rank whose window was read: it may write there again.
+// GetNotify is Get, and then notifies the rank whose window was read, so that it may write there again.
 func (r *Rank) GetNotify(w Window, rank int, offset int64, to []byte, tag int) {
 	r.Get(w, rank, offset, to)
 	r.Notify(rank, w.comm, tag)
 }
 
-// Flush is local completion: after it, sources of puts may be changed, and data of gets has arrived. It does not wait
-// for the targets.
+// Flush completes operations locally: after it, sources of puts may be changed, and data of gets has arrived.
+// It does not wait for the targets.
 func (r *Rank) Flush(Window) {}
 
 // TestNotifications takes count notifications of a tag and returns true, or takes none and returns false.
@@ -196,8 +200,9 @@ func (r *Rank) WaitNotifications(tag int, count uint64) bool {
 	return true
 }
 
-// TestMatching takes count notifications that match and returns true, those that came first, or takes none and returns
-// false. The run has Options.Queues. Window, source, an index of all ranks, and tag may be AnyWindow and Any.
+// TestMatching takes the first count notifications that match and returns true, or takes none and returns
+// false. The run must have Options.Queues. source is an index in All. Window, source and tag may be AnyWindow
+// and Any.
 func (r *Rank) TestMatching(w Window, source, tag int, count uint64) bool {
 	_, came := r.testMatch(w, source, tag, count)
 	return came
@@ -212,18 +217,18 @@ func (r *Rank) WaitMatching(w Window, source, tag int, count uint64) bool {
 // Notification is the origin of a notification. Source is an index in All. Notifications of Notify and GetNotify have a
 // window for which Exists is false.
 type Notification struct {
-	Window      Window
-	Source, Tag int
+	Window      Window // window of the put, if any
+	Source, Tag int    // sending rank and tag
 }
 
-// TestOne is TestMatching for one notification, the first that matches, and says where it comes from. If it returns
+// TestOne is TestMatching for one notification, the first that matches, and returns its origin. If it returns
 // false, Window is AnyWindow, and Source and Tag are Any.
 func (r *Rank) TestOne(w Window, source, tag int) (from Notification, came bool) {
 	first, came := r.testMatch(w, source, tag, 1)
 	return first.origin(), came
 }
 
-// WaitOne waits until it can take a notification that matches, and says where it comes from. If it returns false,
+// WaitOne waits until it can take a notification that matches, and returns its origin. If it returns false,
 // Window is AnyWindow, and Source and Tag are Any.
 func (r *Rank) WaitOne(w Window, source, tag int) (from Notification, came bool) {
 	first, came := r.waitMatch(w, source, tag, 1)
@@ -301,9 +306,9 @@ func (r *Rank) WaitAny(firstTag, tags int) int {
 	return found
 }
 
-// PutPacket puts bytes so that the target sees each 4 of them together with a number, which tells it that they have
-// come. They take twice as many bytes at the target, from a multiple of 16 on; there are a multiple of 4. The number
-// differs from all that were put there before, also in earlier runs.
+// PutPacket puts bytes so that the target sees each 4 of them together with a number that signals their
+// arrival. They take twice as many bytes at the target, starting at a multiple of 16; their number must be a
+// multiple of 4. The number must differ from all numbers put there before, also in earlier runs.
 func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uint32) {
 	if !r.valid(w, to, offset, 2*int64(len(from))) {
 		return
@@ -326,7 +331,7 @@ func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uin
 	}
 }
 
-// WaitPacket waits for bytes that were put as a packet with a number at the beginning of some memory, and copies them.
+// WaitPacket waits for bytes that were put as a packet with a number at the beginning of at, and copies them.
 func (r *Rank) WaitPacket(at, to []byte, number uint32) bool {
 	if r.Failed() ||
 		!r.check(
@@ -357,14 +362,14 @@ func (r *Rank) WaitPacket(at, to []byte, number uint32) bool {
 	return true
 }
 
-// StartTimer and StopTimer are called by all ranks of a device, and wait for all of them. World.Timings has the
-// time from each start to the next stop.
+// StartTimer and StopTimer are called by all ranks of a device, and wait for all of them. World.Timings
+// returns the time from each start to the next stop.
 func (r *Rank) StartTimer() {
 	r.Barrier(Device)
 	r.timer = time.Now()
 }
 
-// StopTimer ends what StartTimer began; without that it times nothing.
+// StopTimer stops the timer. Without StartTimer it measures nothing.
 func (r *Rank) StopTimer() {
 	r.Barrier(Device)
 	if took := &r.state.took[r.device]; r.local == 0 && len(*took) < maxTimings && !r.timer.IsZero() {
@@ -373,8 +378,9 @@ func (r *Rank) StopTimer() {
 	r.timer = time.Time{}
 }
 
-// Log writes a line to the log of the run: the items one after the other, as fmt.Print formats each, but as kernels do
-// a bool as 0 or 1, a float32 as a float64, and a control character as a space. Lines are not cut off.
+// Log writes a line to the log of the run: the items one after another, formatted as by fmt.Print except
+// that, like in kernels, a bool is 0 or 1, a float32 a float64, and a control character a space. Lines are
+// not truncated.
 func (r *Rank) Log(items ...any) {
 	if r.Failed() {
 		return
@@ -400,7 +406,7 @@ func (r *Rank) Log(items ...any) {
 	r.state.log.write(r.Index(All), r.state.devices[r.device], string(line))
 }
 
-// count is the number of notifications of a tag that have arrived in all.
+// count is the total number of notifications of a tag that have arrived.
 func (r *Rank) count(tag int) *atomic.Uint64 { return &r.state.counts[r.first()+r.local][tag] }
 
 // came returns how many notifications of a tag have arrived and were not taken.
@@ -418,19 +424,19 @@ func (r *Rank) take(tag int, count uint64) bool {
 	return true
 }
 
-// Value is what PutValue puts: 4 or 8 bytes.
+// Value is the type of a value of PutValue: 4 or 8 bytes.
 type Value interface {
 	int32 | uint32 | float32 | int64 | uint64 | float64
 }
 
-// PutValue puts a value as a packet: the value and its notification in one. At the target it takes twice as many bytes,
-// at an offset that is a multiple of that. The number differs from all that were put there before,
-// also in earlier runs.
+// PutValue puts a value as a packet: the value and its notification in one. At the target it takes twice as
+// many bytes, at an offset that is a multiple of that. The number must differ from all numbers put there
+// before, also in earlier runs.
 func PutValue[T Value](r *Rank, w Window, to int, offset int64, v T, number uint32) {
 	r.PutPacket(w, to, offset, bytesIn([]T{v}), number)
 }
 
-// WaitValue waits for a value that was put with a number at the beginning of some memory. The sender may put there
+// WaitValue waits for a value that was put with a number at the beginning of at. The sender may put there
 // again once it knows that WaitValue has returned.
 func WaitValue[T Value](r *Rank, at []byte, number uint32) (v T, came bool) {
 	all := []T{v}
@@ -440,7 +446,7 @@ func WaitValue[T Value](r *Rank, at []byte, number uint32) (v T, came bool) {
 	return all[0], true
 }
 
-// bytesIn is the memory of values.
+// bytesIn returns the memory of values.
 func bytesIn[T Value](v []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(*new(T))))
 }

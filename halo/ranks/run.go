@@ -13,21 +13,21 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Run runs the program: it copies the i-th data to device i, where all its ranks share it, launches all ranks, waits
-// until all have ended, and copies the data back. On a GPU, T holds no pointers and lies in memory as the struct of the
-// kernel does, see kernels.CheckPassable; it is an error if it cannot. Run uses streams of its own: what ranks read is
-// in place before it is called. Devices cannot be closed until it returns. When the context ends, so does the run, with
-// its cause as the error.
+// Run runs the program: it copies the i-th data to device i, where all its ranks share it, launches all
+// ranks, waits until all have ended, and copies the data back. On a GPU, T must contain no pointers and have
+// the layout of the kernel's struct, see kernels.CheckPassable; otherwise it is an error. Run uses its own
+// streams: data that ranks read must be in place before the call. Devices cannot be closed until it returns.
+// When the context ends, the run ends with its cause as the error.
 //
-// A rank that fails ends the run: the error names the first one, and wraps ErrTimeout or ErrArgument if it is one of
-// these. If a rank does not end after that, for example because it waits for something else, Run returns an error
-// Options.Limit and ten seconds later, and later runs of the world fail too. The device may then be unusable: open a
-// new session. Memory that ranks use must stay until they end.
+// A rank that fails ends the run: the error names the first one, and wraps ErrTimeout or ErrArgument if it is
+// one of these. If a rank does not end after that, for example because it waits for something else, Run
+// returns an error Options.Limit and ten seconds later, and later runs of the world fail too. The device may
+// then be unusable: open a new session. Memory that ranks use must stay valid until they end.
 //
-// With Options.Processes all processes call Run, each with data of its own devices. It begins once all have called it.
-// While it waits for them it does not look at the context. Runs of all their worlds go one after the other, in the same
-// order. A run that ends at one ends at all, and the errors of other processes are *mpi.RemoteError, which say whose
-// they are.
+// With Options.Processes all processes call Run, each with data of its own devices. It begins once all have
+// called it, and ignores the context until then. Runs of all their worlds are sequential, in the same order.
+// A run that ends at one process ends at all; errors of other processes are *mpi.RemoteError, which name the
+// process.
 func Run[T any](ctx context.Context, w *World, data []T) error {
 	free := w.use.TryLock()
 	if free {
@@ -73,11 +73,11 @@ func Run[T any](ctx context.Context, w *World, data []T) error {
 	return w.endTogether(err)
 }
 
-// canRun returns an error unless a run can begin, with so many data of a type. free is false if the world is in
-// use.
+// canRun returns an error unless a run can begin, with data elements of a type. free is false if the world is
+// in use.
 func (w *World) canRun(ctx context.Context, free bool, data int, of reflect.Type) error {
 	if data != len(w.devices) {
-		return fmt.Errorf("ranks: %s: data of %d devices for %d", w.program.Name, data, len(w.devices))
+		return fmt.Errorf("ranks: %s: must have data for %d devices, got %d", w.program.Name, len(w.devices), data)
 	}
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (w *World) canRun(ctx context.Context, free bool, data int, of reflect.Type
 		return err
 	}
 	if w.stuck != nil {
-		return fmt.Errorf("ranks: %s runs no more: %w", w.program.Name, w.stuck)
+		return fmt.Errorf("ranks: %s cannot run again: %w", w.program.Name, w.stuck)
 	}
 	if of == w.passable || w.devices[0].GoKernels {
 		return nil
@@ -98,7 +98,7 @@ func (w *World) canRun(ctx context.Context, free bool, data int, of reflect.Type
 	return nil
 }
 
-// load allocates memory for so many bytes of data of the caller, and sets the arguments of the launch.
+// load allocates memory for size bytes of the caller's data, and sets the arguments of the launch.
 func (m *member) load(w *World, size int64) error {
 	if m.data == nil || m.data.Size() < size {
 		o := &opener{w: w, d: m.device}
@@ -116,7 +116,7 @@ func (m *member) load(w *World, size int64) error {
 	return nil
 }
 
-// runOnGPUs launches the ranks, once all memory is reset, and waits for them.
+// runOnGPUs launches the ranks, after resetting all memory, and waits for them.
 func (w *World) runOnGPUs(ctx context.Context, size int64) (err error) {
 	if w.remote != nil {
 		if err := w.remote.begin(); err != nil {
@@ -139,7 +139,7 @@ func (w *World) runOnGPUs(ctx context.Context, size int64) (err error) {
 	return w.fetch(size)
 }
 
-// reset sets memory, rings and data to what they hold when a run begins.
+// reset sets memory, rings and data to their initial state.
 func (w *World) reset(size int64) error {
 	b := w.layout()
 	for _, m := range w.members {
@@ -202,14 +202,14 @@ func (m *member) clear(to streams.Span) error {
 	return nil
 }
 
-// end tells all ranks that the run ends, and other processes unless it was one of them.
+// end makes all ranks end the run, and notifies other processes unless one of them has ended it.
 func (w *World) end(why error) {
 	for _, m := range w.members {
 		m.controls().ended = 1
-		_ = m.copyEnded() // fails only on a device that has failed, where no rank waits
+		_ = m.copyEnded() // fails only on a failed device, where no rank waits
 	}
 	if w.remote != nil && why != errOtherProcess {
-		_ = w.remote.postAll(message{what: msgEnded}) // a failure of the queue is one of all processes
+		_ = w.remote.postAll(message{what: msgEnded}) // a failure of the queue is reported on all processes
 	}
 }
 
@@ -240,7 +240,7 @@ func (w *World) watch(ctx context.Context, proxy *proxy, launch error) error {
 		for _, m := range w.members {
 			reading := time.Now()
 			w.log.read(m.device, m.lines, m.controls())
-			since = since.Add(time.Since(reading)) // while the writer is slow, ranks may end
+			since = since.Add(time.Since(reading)) // ranks may end while the writer is slow
 			fail(m.failure(w))
 		}
 		if len(running) > 0 {
@@ -282,8 +282,8 @@ func (m *member) failure(w *World) error {
 	return f.describe(m.device.String(), w.options.Limit)
 }
 
-// Timings returns what the ranks of one of Devices have timed in the last run, in the order of their starts. On GPUs a
-// run that has failed has none.
+// Timings returns the times measured by the ranks of one of Devices in the last run, in the order of their
+// starts. On GPUs, a failed run has none.
 func (w *World) Timings(device int) (all []time.Duration) {
 	for _, ns := range w.members[device].took {
 		all = append(all, time.Duration(ns))
@@ -315,7 +315,7 @@ func runOnHost[T any](ctx context.Context, w *World, data []T) error {
 	if w.stuck != nil {
 		return errors.Join(w.stuck, here(h.state.reason()))
 	}
-	return h.state.reason() // by itself: endTogether compares it
+	return h.state.reason() // not wrapped: endTogether compares it
 }
 
 // endWith ends the run when the context is done, until the returned function is called.
@@ -330,12 +330,12 @@ func (h *hostState) endWith(ctx context.Context) func() {
 	})
 	return func() {
 		if !stop() {
-			<-ended // the next run has the same state
+			<-ended // the next run uses the same state
 		}
 	}
 }
 
-// reason is why the run has ended early, or nil.
+// reason returns why the run has ended early, or nil.
 func (h *hostState) reason() error {
 	h.failing.Lock()
 	defer h.failing.Unlock()
@@ -377,7 +377,7 @@ func (w *World) notEnded() error {
 	return fmt.Errorf("ranks: %s has not ended %v after it should", w.program.Name, w.grace)
 }
 
-// progressLoop receives the messages of other processes for ranks on CPU devices, and does what they request. Ranks
+// progressLoop receives the messages of other processes for ranks on CPU devices, and executes them. Ranks
 // send their own messages.
 type progressLoop struct {
 	h    *hostState
@@ -425,8 +425,8 @@ func (p *progressLoop) serve() error {
 	})
 }
 
-// take handles a message. A message that is wrong ends the run, but the loop continues, since other processes wait for
-// answers to the messages that follow.
+// take handles a message. An invalid message ends the run, but the loop continues, since other processes wait
+// for answers to later messages.
 func (p *progressLoop) take(from int, msg message, body []byte) error {
 	if err := p.do(from, msg, body); err != nil {
 		p.h.end(fmt.Errorf("ranks: messages of other processes: %w", err))
@@ -438,7 +438,7 @@ func (p *progressLoop) do(from int, msg message, body []byte) error {
 	h := p.h
 	size := int64(h.Size())
 	if msg.from < 0 || msg.from >= size {
-		return fmt.Errorf("a message of rank %d", msg.from)
+		return fmt.Errorf("a message from rank %d is invalid", msg.from)
 	}
 	switch msg.what {
 	case msgEnded:
@@ -449,13 +449,13 @@ func (p *progressLoop) do(from int, msg message, body []byte) error {
 		return nil
 	case msgWindow:
 		if msg.slot < 0 || msg.slot >= 2*MaxWindows {
-			return fmt.Errorf("a message for window %d", msg.slot)
+			return fmt.Errorf("a message for window %d is invalid", msg.slot)
 		}
 		h.sizes[msg.slot][msg.from] = msg.n
 		return nil
 	}
 	if msg.to < 0 || msg.to >= size || h.processOf(int(msg.to)) >= 0 {
-		return fmt.Errorf("a message for rank %d", msg.to)
+		return fmt.Errorf("a message for rank %d is invalid", msg.to)
 	}
 	switch msg.what {
 	case msgPut, msgPacket, msgGet:
@@ -465,7 +465,7 @@ func (p *progressLoop) do(from int, msg message, body []byte) error {
 		return nil
 	case msgNotify:
 		if msg.at < 0 || msg.at >= Tags {
-			return fmt.Errorf("a message for tag %d", msg.at)
+			return fmt.Errorf("a message for tag %d is invalid", msg.at)
 		}
 		h.notify(int(msg.to), otherProcess, envelope{int(msg.slot), int(msg.from), int(msg.at)})
 		return nil
@@ -474,29 +474,29 @@ func (p *progressLoop) do(from int, msg message, body []byte) error {
 	case msgSent, msgRead:
 		return p.carry(msg, body)
 	}
-	return fmt.Errorf("a message of kind %d", msg.what)
+	return fmt.Errorf("a message has unknown kind %d", msg.what)
 }
 
 // access reads or writes the window of a rank.
 func (p *progressLoop) access(from int, msg message, body []byte) error {
-	n := msg.what.room(int64(len(body)))
+	n := msg.what.space(int64(len(body)))
 	if msg.what == msgGet {
 		n = msg.n
 	}
 	if msg.slot < 0 || msg.slot >= 2*MaxWindows {
-		return fmt.Errorf("a message for window %d", msg.slot)
+		return fmt.Errorf("a message for window %d is invalid", msg.slot)
 	}
 	window := p.h.windows[msg.slot][msg.to]
 	if msg.at < 0 || n < 0 || msg.at > int64(len(window))-n {
-		return fmt.Errorf("a message for %d bytes at offset %d of a window of %d", n, msg.at, len(window))
+		return fmt.Errorf("a message for %d bytes at offset %d exceeds a window of %d bytes", n, msg.at, len(window))
 	}
 	if msg.what == msgPacket && (len(body)%4 != 0 || msg.at%8 != 0) {
-		return fmt.Errorf("a message with a packet of %d bytes for offset %d of a window", len(body), msg.at)
+		return fmt.Errorf("a message with a packet of %d bytes at offset %d of a window is invalid", len(body), msg.at)
 	}
 	there := window[msg.at:][:n]
 	if align := alignOf(body); msg.what == msgPacket && !isAligned(there, align) {
 		wrong := failure{why: badPacket, rank: int(msg.from), expected: align, came: int64(len(body)), detail: msg.at}
-		// Only here it is known where the window begins.
+		// The start of the window is known only here.
 		p.h.end(wrong.describe("of "+p.h.remote.processes.Name(from), p.h.limit))
 		return nil
 	}
@@ -518,7 +518,7 @@ func (p *progressLoop) give(msg message, body []byte) error {
 		g.call, g.values = call, g.values[:0]
 	}
 	if msg.at != int64(len(g.values)) || msg.at+int64(len(body)) > call.bytes() {
-		return fmt.Errorf("a message with %d bytes at %d of the values of %v", len(body), msg.at, call)
+		return fmt.Errorf("a message with %d bytes at %d exceeds the values of %v", len(body), msg.at, call)
 	}
 	if g.values = append(g.values, body...); int64(len(g.values)) == call.bytes() {
 		g.number.Store(uint64(msg.slot))
@@ -526,10 +526,10 @@ func (p *progressLoop) give(msg message, body []byte) error {
 	return nil
 }
 
-// carry receives a message of a channel, or how many the receiver has read.
+// carry receives a message of a channel, or the number of messages that the receiver has read.
 func (p *progressLoop) carry(msg message, body []byte) error {
 	if msg.slot < 0 || msg.slot >= int64(len(p.h.channels)) {
-		return fmt.Errorf("a message for channel %d", msg.slot)
+		return fmt.Errorf("a message for channel %d is invalid", msg.slot)
 	}
 	channel := p.h.channels[msg.slot]
 	if msg.what == msgRead {

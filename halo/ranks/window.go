@@ -8,10 +8,10 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// NewWindow makes a window between runs: memory returns what each rank of this process contributes, by index in All; a
-// span without memory has no bytes. All later runs have the window, and no rank can free it. The memory must stay until
-// the world is closed. All processes call it, for the same Comm, while no run is active. A kernel refers to it as
-// ranks::Window{w.Slot(), ranks::WORLD}, or ranks::DEVICE if c is Device.
+// NewWindow makes a window between runs: memory returns what each rank of this process contributes, by index
+// in All; a span without memory is empty. All later runs have the window, and ranks cannot free it. The
+// memory must stay valid until the world is closed. All processes call it, for the same Comm, while no run is
+// active. A kernel refers to it as ranks::Window{w.Slot(), ranks::WORLD}, or ranks::DEVICE if c is Device.
 func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, error) {
 	none, place := Window{noSlot, c}, 0
 	free := w.use.TryLock()
@@ -20,14 +20,14 @@ func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, e
 	}
 	var spans []streams.Span
 	err := w.canMakeWindow(c, memory, free)
-	for (c == All || c == Device) && w.windows[c]>>place&1 == 1 { // also after an error: other processes may have none
+	for (c == All || c == Device) && w.windows[c]>>place&1 == 1 { // also after an error of one process
 		place++
 	}
 	if err == nil {
 		spans, err = w.spans(memory)
 	}
 	if err == nil && place >= MaxWindows {
-		err = fmt.Errorf("ranks: %s has %d windows already", w.program.Name, MaxWindows)
+		err = fmt.Errorf("ranks: %s already has %d windows", w.program.Name, MaxWindows)
 	}
 	win := Window{int(c)*MaxWindows + place, c}
 	var mine []windowEntry
@@ -57,7 +57,7 @@ func (w *World) canMakeWindow(c Comm, memory func(rank int) streams.Span, free b
 	wrong := func(why string) error { return fmt.Errorf("ranks: %s: make a window: %s", w.program.Name, why) }
 	switch {
 	case c != All && c != Device:
-		return wrong(fmt.Sprintf("there is no communicator %d", int(c)))
+		return wrong(fmt.Sprintf("communicator %d does not exist", int(c)))
 	case memory == nil:
 		return wrong("the function for its memory is nil")
 	}
@@ -76,11 +76,10 @@ func (w *World) spans(memory func(rank int) streams.Span) (all []streams.Span, e
 			}
 			switch {
 			case s.Memory != nil && s.Memory.Device() != d:
-				return nil, fmt.Errorf("ranks: %s: a window of rank %d of memory of another device: %v",
-					w.program.Name, rank, s)
+				return nil, fmt.Errorf("ranks: %s: window of rank %d is on another device: %v", w.program.Name, rank, s)
 			case s.Offset < 0 || s.Length < 0 || s.Offset > size-s.Length:
 				return nil, fmt.Errorf(
-					"ranks: %s: a window of rank %d of %d bytes at offset %d of memory of %d",
+					"ranks: %s: a window of rank %d of %d bytes at offset %d exceeds memory of %d bytes",
 					w.program.Name, rank, s.Length, s.Offset, size,
 				)
 			case s.Memory != nil && s.Check() != nil:
@@ -121,5 +120,5 @@ func (w *World) enter(win Window, entries []windowEntry) error {
 	return nil
 }
 
-// Slot is the slot of the ranks::Window that a kernel has.
+// Slot returns the slot of the ranks::Window in kernels.
 func (w Window) Slot() int { return w.slot }

@@ -4,7 +4,7 @@
 // processes of MPI are called processes.
 //
 // A Program is a kernel in CUDA C++ that includes ranks.cuh, which has the functions that it calls, and its counterpart
-// in Go for host devices, whose ranks are goroutines with a Rank. A World has the ranks of some devices, and Run
+// in Go for CPU devices, whose ranks are goroutines with a Rank. A World has the ranks of some devices, and Run
 // runs the program on them.
 package ranks
 
@@ -30,18 +30,18 @@ import (
 
 // Program is a kernel whose thread blocks are ranks.
 type Program struct {
-	Name    string         // for errors and traces
-	Source  kernels.Source // that includes ranks.cuh
-	Kernel  string         // its name in the source; its one parameter is a ranks::World
-	Threads int            // of a rank, a multiple of 32
-	Shared  int            // bytes of dynamic shared memory of a rank
+	Name    string         // required: name in errors and traces
+	Source  kernels.Source // required: source that includes ranks.cuh
+	Kernel  string         // required: kernel name in the source; its only parameter is a ranks::World
+	Threads int            // required: threads per rank, a multiple of 32 up to 1024
+	Shared  int            // bytes of dynamic shared memory per rank; default 0
 
-	// What a rank does on a CPU device. It returns as soon as a wait or another call of the rank returns false. Nil:
-	// CPU devices are rejected.
+	// Host is what a rank does on a CPU device. It must return as soon as a wait or another call of the rank
+	// returns false. Default: nil, which rejects CPU devices.
 	Host func(r *Rank)
 
-	// Errors by the code that a rank ends a run with, see Rank.Fail. The error of the run wraps that of its code, if
-	// any.
+	// Errors has errors by the code that a rank ends a run with, see Rank.Fail. The error of the run wraps
+	// that of its code, if any. Default: nil.
 	Errors map[int64]error
 }
 
@@ -51,70 +51,72 @@ func (p Program) check() error {
 	case p.Name == "":
 		return errors.New("ranks: the program has no name")
 	case p.Threads < 32 || p.Threads > 1024 || p.Threads%32 != 0:
-		return fmt.Errorf("ranks: %s: %d threads per rank; must be a multiple of 32, at most 1024", p.Name, p.Threads)
+		return fmt.Errorf("ranks: %s: Program.Threads must be a multiple of 32 up to 1024, got %d", p.Name, p.Threads)
 	case p.Kernel == "":
-		return fmt.Errorf("ranks: %s: Program.Kernel names no kernel", p.Name)
+		return fmt.Errorf("ranks: %s: Program.Kernel must not be empty", p.Name)
 	case p.Shared < 0:
-		return fmt.Errorf("ranks: %s: %d bytes of shared memory", p.Name, p.Shared)
+		return fmt.Errorf("ranks: %s: Program.Shared must be at least 0, got %d", p.Name, p.Shared)
 	}
 	for _, define := range p.Source.Defines {
 		name, _, _ := strings.Cut(define, "=")
 		if slices.Contains([]string{"RANK_TAGS", "RANK_QUEUES", "RANK_CHECKS", "RANK_PROXY"}, name) {
-			return fmt.Errorf("ranks: %s: Source.Defines has %s, which New sets as Options say", p.Name, name)
+			return fmt.Errorf("ranks: %s: Source.Defines must not have %s, which Options set", p.Name, name)
 		}
 	}
 	return nil
 }
 
-// Options are how a program runs. The zero value suits most programs.
+// Options configure the ranks. The zero value suits most programs.
 type Options struct {
-	// How many ranks each device has, the same number on all: Ranks, or, if that is 0, PerMultiprocessor on each
-	// multiprocessor of a GPU, or, if both are 0, as many as fit at the same time. A core of a CPU device counts as a
-	// multiprocessor, with one rank by default; all CPU devices of a world have up to 65536 ranks together.
+	// Ranks is the number of ranks per device, equal on all devices. If it is 0, PerMultiprocessor ranks run
+	// on each multiprocessor of a GPU; if both are 0, as many as fit at the same time. A core of a CPU device
+	// counts as a multiprocessor, with one rank by default; all CPU devices of a world have at most 65536
+	// ranks together.
 	Ranks, PerMultiprocessor int
-	// If not 0, the ranks of a device are a multiple of Multiple: Ranks must be one, and any other number is rounded
-	// down, but to no less than Multiple. If not 0, a device has at most AtMost ranks.
+	// If Multiple is not 0, the ranks per device must be a multiple of it: Ranks must be one, and any other
+	// number is rounded down, but not below Multiple. If AtMost is not 0, a device has at most AtMost ranks.
 	Multiple, AtMost int
 
-	// The processes whose devices form the world, see New; nil: this process only. Ranks of different processes reach
-	// each other through proxies, which send messages over MPI.
+	// Processes are the processes whose devices form the world, see New; nil for this process only. Ranks of
+	// different processes communicate through proxies, which send messages over MPI.
 	Processes *mpi.Processes
 
-	Limit time.Duration // of every wait of a rank; 0 is 20 seconds. More than 100 years are 100 years
-	// Notifications keep their window and source, and a rank can wait for those that match (Gysi, Bär and Hoefler
-	// 2016). This is slower than counts by tag.
+	Limit time.Duration // limit of every wait of a rank; 0: 20 seconds; at most 100 years
+	// Queues keeps the window and source of notifications, so that a rank can wait for those that match
+	// (Gysi, Bär and Hoefler 2016). This is slower than counts by tag. Default: false.
 	Queues bool
 
-	// All GPUs reach each other through a proxy, a goroutine that copies for their ranks, also those that could store
-	// to each other directly. GPUs that cannot always use it. CPU devices do not need it.
+	// Proxy makes all GPUs access each other through a proxy, a goroutine that copies for their ranks, even
+	// if they could store to each other directly. GPUs without direct access always use it. CPU devices do
+	// not need it. Default: false.
 	Proxy bool
 
-	Checks bool // check the arguments of every call, which costs time
-	// Where Rank.Log writes; nil: nowhere. Errors of the writer are not reported. A writer that blocks delays the ranks
-	// that log, and Run.
+	Checks bool // check the arguments of every call, which takes time; default false
+	// Log is where Rank.Log writes; nil discards the lines. Errors of the writer are ignored. A writer that
+	// blocks delays the ranks that log, and Run.
 	Log io.Writer
 }
 
-// check returns an error unless the options make sense together.
+// check returns an error unless the options are consistent.
 func (o Options) check() error {
 	switch {
 	case o.Ranks < 0 || o.PerMultiprocessor < 0:
-		return fmt.Errorf("%d ranks, %d a multiprocessor: one is negative", o.Ranks, o.PerMultiprocessor)
+		return fmt.Errorf("Ranks and PerMultiprocessor must be at least 0, got %d and %d", o.Ranks, o.PerMultiprocessor)
 	case o.Limit < 0:
-		return fmt.Errorf("a limit of %v is negative", o.Limit)
+		return fmt.Errorf("option Limit must not be negative, got %v", o.Limit)
 	case o.Multiple < 0 || o.AtMost < 0:
-		return fmt.Errorf("options of a multiple of %d ranks, at most %d", o.Multiple, o.AtMost)
+		return fmt.Errorf("options Multiple and AtMost must not be negative, got %d and %d", o.Multiple, o.AtMost)
 	case o.Multiple > 0 && o.Ranks%o.Multiple != 0:
-		return fmt.Errorf("%d ranks are no multiple of %d", o.Ranks, o.Multiple)
+		return fmt.Errorf("Ranks must be a multiple of Multiple, got %d and %d", o.Ranks, o.Multiple)
 	case o.AtMost > 0 && o.AtMost < o.Multiple:
-		return fmt.Errorf("no multiple of %d ranks is at most %d", o.Multiple, o.AtMost)
+		return fmt.Errorf("AtMost must be at least Multiple (%d), got %d", o.Multiple, o.AtMost)
 	}
 	return nil
 }
 
-// ranksOf returns how many ranks a device has if fits of them can run at the same time; 0 is no bound.
+// ranksOf returns the number of ranks of a device if fits of them can run at the same time; 0 means no bound.
 func (o Options) ranksOf(fits, cores int) int {
-	each := min(o.PerMultiprocessor, math.MaxInt/max(cores, 1)) // fits nowhere where it is the second
+	each := min(o.PerMultiprocessor, math.MaxInt/max(cores, 1)) // does not fit anywhere if it is the second
 	n := cmp.Or(o.Ranks, each*cores, fits, cores)
 	if o.AtMost > 0 {
 		n = min(n, o.AtMost)
@@ -125,14 +127,14 @@ func (o Options) ranksOf(fits, cores int) int {
 	return n
 }
 
-// limit of a wait unless Options.Limit is set.
+// limit is the default of Options.Limit.
 const limit = 20 * time.Second
 
-// longest leaves room for what is added to a limit.
+// longest leaves space for what is added to a limit.
 const longest = 100 * 365 * 24 * time.Hour
 
-// mostOnHosts is how many ranks all host devices of a world have at most: each has a goroutine, and up to 20 KB. The
-// tree of maxLevels holds as many.
+// mostOnHosts is the maximum number of ranks on all CPU devices of a world: each has a goroutine, and up to
+// 20 KB. The tree of maxLevels holds as many.
 const mostOnHosts = 1 << 16
 
 // defines are the build options of a program's source.
@@ -147,52 +149,52 @@ func (o Options) defines() (all []string) {
 	return all
 }
 
-// World is the ranks of a program on some devices. Run runs them, any number of times, one run after the other.
+// World is the ranks of a program on some devices. Run runs them, any number of times, one run after another.
 type World struct {
 	program Program
 	options Options
 	topology
 	resources streams.Resources
-	windows   [2]uint64        // that NewWindow made
-	presets   map[int][][]byte // their memory on host devices, by slot and rank of the world
-	sizes     map[int][]int64  // as many bytes
-	host      *hostRanks       // of runs on host devices
-	channels  []channel        // that NewChannel made
-	laid      int              // how many of them have memory on GPUs
-	known     int              // how many of them GPUs know of
+	windows   [2]uint64        // made by NewWindow
+	presets   map[int][][]byte // their memory on CPU devices, by slot and rank of the world
+	sizes     map[int][]int64  // sizes of presets in bytes
+	host      *hostRanks       // ranks on CPU devices
+	channels  []channel        // made by NewChannel
+	laid      int              // number of channels with memory on GPUs
+	known     int              // number of channels that GPUs know
 	log       logger
-	first     uint64          // what all counts of notifications begin with
+	first     uint64          // initial value of all counts of notifications
 	members   []*member       // by device of this process
-	arrivals  *streams.Memory // pinned: what the proxy gets of other processes, or nil
-	served    []uint64        // likewise: devices of the world that it reaches by its proxy alone, a bit each
+	arrivals  *streams.Memory // pinned: data that the proxy gets from other processes, or nil
+	served    []uint64        // by device of this process: bits of the devices that it accesses only by its proxy
 	use       sync.Mutex      // held by Run, NewWindow, NewChannel and Close
 	closed    atomic.Bool
-	grace     time.Duration // how long ranks may take to end when the run is over
-	stuck     error         // of a run whose ranks may still be there: no other begins
-	passable  reflect.Type  // the type of data that a run before has checked
+	grace     time.Duration // limit for ranks to end after the end of a run
+	stuck     error         // error of a run whose ranks may still run: no other run begins
+	passable  reflect.Type  // type of data checked by an earlier run
 }
 
 // member is a device of a world.
 type member struct {
-	index    int // of the device in the world
+	index    int // index of the device in the world
 	device   *streams.Device
 	stream   *streams.Stream
 	ended    *streams.Event
 	kernel   *streams.Kernel
 	control  *streams.Memory   // pinned
-	ender    *streams.Stream   // of copies of control.ended, see copyEnded
-	lines    *streams.Memory   // pinned: of the log
-	memory   *streams.Memory   // of a GPU: what it has for its ranks, see memoryLayout
-	staging  *streams.Memory   // pinned: what memory begins with, and the timings that it ends with
-	zeros    *streams.Memory   // pinned: of what boxes, queues and rings begin with
-	rings    []*streams.Memory // of a GPU: of channels
-	ends     *streams.Memory   // of a GPU: of channels, or nil
-	commands *streams.Memory   // pinned: what the proxy is to do, or nil
-	proxied  *streams.Stream   // of the proxy
-	batch    batch             // of the proxy
-	space    *streams.Memory   // of a GPU: all its addresses from spaceBegin on, for the proxy, or nil
-	data     *streams.Memory   // of a GPU: the caller's
-	copied   *streams.Memory   // pinned: the same
+	ender    *streams.Stream   // stream for copies of control.ended, see copyEnded
+	lines    *streams.Memory   // pinned: lines of the log
+	memory   *streams.Memory   // of a GPU: memory of its ranks, see memoryLayout
+	staging  *streams.Memory   // pinned: initial content of memory, and final timings
+	zeros    *streams.Memory   // pinned: initial content of boxes, queues and rings
+	rings    []*streams.Memory // of a GPU: rings of channels
+	ends     *streams.Memory   // of a GPU: ends of channels, or nil
+	commands *streams.Memory   // pinned: commands for the proxy, or nil
+	proxied  *streams.Stream   // stream of the proxy
+	batch    batch             // batch of the proxy
+	space    *streams.Memory   // of a GPU: all its addresses from spaceBegin, for the proxy, or nil
+	data     *streams.Memory   // of a GPU: the caller's data
+	copied   *streams.Memory   // pinned: the caller's data
 	took     []int64           // timings of the last run, ns
 }
 
@@ -206,8 +208,8 @@ func (w *World) layout() memoryLayout {
 // controls is memory through which a GPU and the host notify each other during a run.
 func (m *member) controls() *control { return (*control)(unsafe.Pointer(&m.control.Bytes()[0])) }
 
-// copyEnded queues a copy of control.ended to device memory, where waiting ranks poll it. Its stream runs beside the
-// kernel.
+// copyEnded queues a copy of control.ended to device memory, where waiting ranks poll it. Its stream runs
+// concurrently with the kernel.
 func (m *member) copyEnded() error {
 	return m.ender.Copy(m.memory.Span(runEnded*lineBytes, 8), m.control.Span(0, 8))
 }
@@ -228,14 +230,14 @@ func (w *World) member(device int) *member {
 // Devices returns the devices of this process, in the order of their ranks.
 func (w *World) Devices() []*streams.Device { return w.devices }
 
-// Ranks returns how many ranks each device has.
+// Ranks returns the number of ranks per device.
 func (w *World) Ranks() int { return w.ranks }
 
-// First returns the first rank of this process. Those of its device i are First + Ranks*i and the next ones in the
-// world.
+// First returns the first rank of this process. The ranks of its device i are First() + Ranks()*i and the
+// following.
 func (w *World) First() int { return w.ranks * w.before }
 
-// Name returns the number of a rank with its device or, if that belongs to another process, with the process.
+// Name returns the number of a rank and its device or, if that belongs to another process, the process.
 func (w *World) Name(rank int) string {
 	if rank < 0 || rank >= w.Size() {
 		return fmt.Sprintf("rank %d", rank)
@@ -255,7 +257,7 @@ func (w *World) Close() error {
 	return w.resources.Close()
 }
 
-// usable returns an error if the world is closed, or not free: it is running.
+// usable returns an error if the world is closed, or running (not free).
 func (w *World) usable(free bool) error {
 	switch {
 	case w.closed.Load():

@@ -16,36 +16,35 @@ type Command struct {
 	Options                     Options // the defaults
 	Alone                       bool    // it measures the devices of one process
 
-	// What follows may be nil.
-	// List prints what the options ask for instead of a measurement, and returns it for --json. listed is nil if a
-	// measurement is asked for.
+	// The following functions may be nil. List prints a list that the options request instead of a measurement, and
+	// returns it for --json; listed is nil if a measurement is requested.
 	List  func(w io.Writer) (listed any, err error)
 	Table func(w io.Writer, r *results.Record) error  // prints what was measured; nil: as halox results does
 	Chart func(r *results.Record) (plot.Chart, error) // nil: the default chart of the record's kind
 }
 
-// Options are what a benchmark is asked for.
+// Options are the options of a benchmark.
 type Options interface {
 	// Flags returns the flags that set the options.
 	Flags() []option.Flag
-	// Check rejects options that do not go together, and completes them.
+	// Check rejects options that exclude each other, and sets defaults.
 	Check() error
-	// Wants says which devices a process opens, and rejects options that do not suit so many processes.
+	// Wants returns the devices that a process opens, and rejects options that do not support the number of processes.
 	Wants(p *mpi.Processes) (Wanted, error)
-	// Run measures on open devices. It returns the error of the context if that ends, after the measurement that is
-	// under way.
+	// Run measures on open devices. If the context ends, it finishes the current measurement and returns the context's
+	// error.
 	Run(ctx context.Context, on *Machine, to *Recorder) error
 }
 
-// Wanted says which devices are opened: those of some ids, the first ones, or all.
+// Wanted selects the devices to open: by ID, the first ones, or all.
 type Wanted struct {
 	Count int // 0 for all
 	IDs   []int
-	Few   bool // of CPU devices, which are all alike, a few are enough
+	Few   bool // a few CPU devices are enough, since they are identical
 }
 
-// Share returns how many of n devices in all a process opens, so that each has as many as the others, or one less. 0
-// stands for all.
+// Share returns how many of a total of n devices a process opens, so that processes have equal numbers, or differ by
+// one; 0 means all.
 func Share(p *mpi.Processes, n int) int {
 	if p.IsAlone() || n == 0 {
 		return n

@@ -10,9 +10,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Describe adds to a record the machine of a session, what carries messages between processes, and some devices of this
-// process and those that the others give. All processes call it. Devices have those of the links between them, if any
-// are given, that messages take by these paths; GPUs have all.
+// Describe adds to a record the machine of a session, the transports between processes, and the devices given by this
+// process and the others. All processes call it. Devices are described with the links between them, if any are given,
+// that messages over these paths use; GPUs with all links.
 func Describe(
 	r *results.Record, s *halo.Session, p *mpi.Processes, devices []*streams.Device, links *p2p.Links,
 	paths map[[2]*streams.Device]string,
@@ -55,7 +55,7 @@ func Describe(
 	return nil
 }
 
-// networksOf describes what carries messages between processes.
+// networksOf describes the transports between processes.
 func networksOf(s *halo.Session) (all []results.Network) {
 	for _, n := range s.UsedNetworks() {
 		r := results.Network{Between: "processes", Name: string(n.Network), Carrier: n.Carrier}

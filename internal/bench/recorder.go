@@ -1,6 +1,5 @@
-// Package bench runs benchmarks: it measures what a record lacks, writes the record from time to
-// time, and draws it. What is measured is in the packages below it, one a group of benchmarks, each of
-// which is a [Command] with a struct of options.
+// Package bench runs benchmarks: it runs the measurements that a record lacks, writes the record from time to time, and
+// draws it. The benchmarks are in subpackages; each is a [Command] with a struct of options.
 package bench
 
 import (
@@ -22,23 +21,23 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Files are the names of what a benchmark writes and what it continues; empty for none.
+// Files are the names of the files of a benchmark; empty for none.
 type Files struct {
-	Record string // is written
-	Plot   string // is drawn
-	Resume string // is read; without Record it is written over
+	Record string // record to write
+	Plot   string // plot to draw
+	Resume string // record to continue; overwritten unless Record is set
 }
 
 // check returns an error unless the files can be written.
 func (f Files) check() error {
 	record := option.Record("--record", f.Record)
-	if f.Record == f.Resume { // it is continued under the name that it has
+	if f.Record == f.Resume { // it is continued under its own name
 		record.Ends = nil
 	}
 	return option.CheckFiles([]option.File{record, option.Drawing("--plot", f.Plot)})
 }
 
-// measured reports whether a row has numbers. One without has a note that says why.
+// measured reports whether a row has numbers. A row without numbers has a note with the reason.
 func measured(row results.Row) bool { return len(row.Values) > 0 }
 
 // Measured returns the record without the rows that have no numbers.
@@ -57,7 +56,7 @@ func NameOf(row results.Row) string {
 	return strings.Join(parts, ", ")
 }
 
-// noteLeftOut notes what was not measured, and why.
+// noteLeftOut prints the rows that were not measured, with the reasons.
 func noteLeftOut(r *results.Record, notes io.Writer) {
 	for _, row := range r.Rows {
 		if !measured(row) {
@@ -81,14 +80,13 @@ func checkLeftOut(r *results.Record) error {
 	return fmt.Errorf("nothing could be measured: all was left out, such as %s: %s", NameOf(r.Rows[0]), r.Rows[0].Note)
 }
 
-// Task is a part of a benchmark that is measured as a whole: all of its rows come into the record,
-// or none.
+// Task is a part of a benchmark that is measured as a whole: the record gets all of its rows, or none.
 type Task struct {
-	Labels  results.Row // what its rows have: a row that has them is one of its own
+	Labels  results.Row // labels of its rows: rows with these labels belong to the task
 	Measure func(ctx context.Context, open *streams.Resources) ([]results.Row, error)
 }
 
-// OneRow returns a task of one row. What measure opens is closed after it.
+// OneRow returns a task of one row. Resources that measure adds are closed after it.
 func OneRow(
 	labels results.Row, measure func(ctx context.Context, open *streams.Resources) (results.Row, error),
 ) Task {
@@ -98,29 +96,29 @@ func OneRow(
 	}}
 }
 
-// Recorder writes, draws and resumes the record of a benchmark. Who runs a benchmark calls Check
-// before its Run and Keep after it. Run calls Begin and then Measure.
+// Recorder writes, draws and resumes the record of a benchmark. The caller of a benchmark calls Check before Run and
+// Keep after it. Run calls Begin and then Measure.
 type Recorder struct {
 	Files    Files
 	Settings map[string]any // of the record; Run may add to them
-	// New begins a record with who measures what on which machine, and with the links between
-	// the devices where they are given.
+	// New begins a record with the program, the machine and the devices, and with the links between the devices if they
+	// are given.
 	New   func(kind results.Kind, settings any, links *p2p.Links) *results.Record
 	Notes io.Writer // for the user
-	// Progress shows how many of so many parts are done, until end is called; nil: nothing does.
+	// Progress shows the number of completed parts, until end is called; nil shows nothing.
 	Progress func(what string, parts int64) (done func(parts int64), end func())
-	// Processes measure together, and all have a recorder with the same settings; nil where this one is alone. Rank 0
-	// keeps the record and has the files: those of others are not looked at.
+	// Processes are those that measure together, each with a recorder with the same settings; nil for a single process.
+	// Rank 0 keeps the record and the files; Files of other ranks are ignored.
 	Processes *mpi.Processes
 
 	Record *results.Record // nil until Begin
-	mu     sync.Mutex      // of the record, of which Part may be asked at any time
+	Wrote  []string        // the files that Keep has written
+	mu     sync.Mutex      // guards the record, since Part may be called at any time
 	older  *results.Record // the record that is resumed, or nil
-	saved  time.Time       // when the record was last written
+	saved  time.Time       // time of the last write of the record
 }
 
-// Check makes sure, before anything is measured, that it can be kept, and reads what is to be
-// resumed.
+// Check checks, before anything is measured, that the files can be written, and reads the record to resume.
 func (r *Recorder) Check() (err error) {
 	if !r.keeps() {
 		r.Files = Files{}
@@ -135,29 +133,29 @@ func (r *Recorder) Check() (err error) {
 	if err == nil {
 		err = r.Files.check()
 	}
-	if err := r.Processes.Agree(context.Background(), "look at the files", err); err != nil {
+	if err := r.Processes.Agree(context.Background(), "check the files", err); err != nil {
 		return err
 	}
-	// all processes measure what the older record lacks
-	r.older, err = mpi.Broadcast(context.Background(), r.Processes, "what is resumed", r.older, 0)
+	// all processes measure the tasks that the older record lacks
+	r.older, err = mpi.Broadcast(context.Background(), r.Processes, "resume the record", r.older, 0)
 	return err
 }
 
 // keeps reports whether this process keeps the record: rank 0 does.
 func (r *Recorder) keeps() bool { return r.Processes.OrAlone().Rank == 0 }
 
-// unlike are the settings by which a record may differ from that which it continues. What keeps
+// unlike are the settings that may differ between a record and the record that it continues. The kernel that keeps
 // devices busy is measured each time; rows have it as a label.
 var unlike = []string{"record", "plot", "resume", "list", "busy", "network-file"}
 
-// Begin begins the record, with the rows of the record that is resumed, if one is. It rejects one
-// that was measured by another halox, on other devices or with other settings.
+// Begin begins the record, with the rows of the resumed record, if there is one. It rejects a record that was measured
+// by another version of halox, on other devices or with other settings.
 func (r *Recorder) Begin(kind results.Kind, links *p2p.Links) error {
 	begun := r.New(kind, r.Settings, links)
 	if r.older != nil {
 		if r.keeps() {
 			if err := begun.Continues(r.older, unlike...); err != nil {
-				return fmt.Errorf("--resume %s: these measurements do not belong together: %w", r.Files.Resume, err)
+				return fmt.Errorf("--resume %s: must be a record of the same benchmark: %w", r.Files.Resume, err)
 			}
 		}
 		begun.Resumed, begun.Started = append(r.older.Resumed, begun.Started), r.older.Started
@@ -169,8 +167,8 @@ func (r *Recorder) Begin(kind results.Kind, links *p2p.Links) error {
 	return nil
 }
 
-// notDone returns the tasks of which the record that is resumed has no row. That of a task has its labels, and none
-// that other tasks have beside these; what else a row has came from measuring it.
+// notDone returns the tasks without rows in the resumed record. The row of a task has its labels, and none that other
+// tasks have in addition to these; the other labels of a row are results of the measurement.
 func (r *Recorder) notDone(tasks []Task) (left []Task) {
 	if r.older == nil {
 		return tasks
@@ -193,8 +191,8 @@ func (r *Recorder) notDone(tasks []Task) (left []Task) {
 	return left
 }
 
-// Measure measures the tasks that are not done, adds their rows to the record, and notes there
-// what came in between. Where the context ends, it returns the context's error.
+// Measure runs the tasks that are not done, adds their rows to the record, and records interruptions. If the context
+// ends, it returns the context's error.
 func (r *Recorder) Measure(ctx context.Context, tasks []Task) error {
 	left := r.notDone(tasks)
 	done := func(int64) {}
@@ -222,12 +220,12 @@ func (r *Recorder) Measure(ctx context.Context, tasks []Task) error {
 	return nil
 }
 
-// saveEvery is how much of a benchmark may be lost with the machine.
+// saveEvery is the time between two writes of the record.
 const saveEvery = 10 * time.Second
 
-// measure measures one task, and writes the record where that was a while ago. As long as the
-// benchmark goes on, what is in the file is of one that was interrupted. A task that does not fit into memory, or is
-// left out, leaves a row that says so.
+// measure runs one task, and writes the record if the last write was saveEvery ago. Until the benchmark ends, the file
+// has the record of an interrupted one. A task that does not fit into memory, or is left out, adds a row with the
+// reason.
 func (r *Recorder) measure(ctx context.Context, t Task) error {
 	var open streams.Resources
 	rows, err := t.Measure(ctx, &open)
@@ -235,15 +233,15 @@ func (r *Recorder) measure(ctx context.Context, t Task) error {
 	if !r.Processes.IsAlone() {
 		err = AgreeToGoOn(ctx, r.Processes, err)
 	}
-	if errors.Is(err, streams.ErrOutOfMemory) || errors.Is(err, ErrLeftOut) { // others may fit
+	if errors.Is(err, streams.ErrOutOfMemory) || errors.Is(err, ErrLeftOut) { // other tasks may fit
 		without := t.Labels
 		without.Note = err.Error()
 		rows, err = []results.Row{without}, nil
 	} else if err != nil {
 		err = fmt.Errorf("%s: %w", NameOf(t.Labels), err)
 	}
-	if err == nil { // rows of other processes may lack numbers
-		rows, err = mpi.Broadcast(context.Background(), r.Processes, "what was measured", rows, 0)
+	if err == nil { // rows on other processes may lack numbers
+		rows, err = mpi.Broadcast(context.Background(), r.Processes, "share the measured rows", rows, 0)
 	}
 	if err != nil {
 		return err
@@ -258,8 +256,8 @@ func (r *Recorder) measure(ctx context.Context, t Task) error {
 	return r.Part().Write(r.Files.Record)
 }
 
-// Part returns the record as of a benchmark that was interrupted now, with the rows until then;
-// nil before Begin. It may be called by any goroutine.
+// Part returns the record of a benchmark that is interrupted now, with the rows so far; nil before Begin. It may be
+// called from any goroutine.
 func (r *Recorder) Part() *results.Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -271,28 +269,27 @@ func (r *Recorder) Part() *results.Record {
 	return &part
 }
 
-// WriteTable prints a record as halox results does.
+// WriteTable prints a record like halox results.
 func WriteTable(w io.Writer, r *results.Record) error {
 	return results.WriteTable(w, "text", results.Source{Record: r})
 }
 
-// Keep writes the record, draws what was measured and notes what was left out. It is an error if
-// a link lies, or if a benchmark that came to its end has left out all. draw makes the plot; nil is
-// that of the record's kind.
+// Keep writes the record, draws it and prints what was left out. It is an error if a link corrupts data, or if a
+// completed benchmark left out all rows. draw makes the plot; nil: the default plot of the record's kind.
 func (r *Recorder) Keep(draw func(*results.Record) (plot.Chart, error)) error {
 	if !r.keeps() {
 		return nil
 	}
 	var err error
 	if r.Files.Record != "" {
-		err = r.Record.Write(r.Files.Record)
+		err = r.wrote(r.Files.Record, r.Record.Write(r.Files.Record))
 	}
 	err = errors.Join(err, r.draw(draw))
 	noteLeftOut(r.Record, r.Notes)
 	return errors.Join(err, checkLeftOut(r.Record))
 }
 
-// draw draws the plot that is wanted.
+// draw draws the requested plot.
 func (r *Recorder) draw(draw func(*results.Record) (plot.Chart, error)) error {
 	if r.Files.Plot == "" {
 		return nil
@@ -310,5 +307,13 @@ func (r *Recorder) draw(draw func(*results.Record) (plot.Chart, error)) error {
 	if err != nil {
 		return err
 	}
-	return plot.Write(r.Files.Plot, chart)
+	return r.wrote(r.Files.Plot, plot.Write(r.Files.Plot, chart))
+}
+
+// wrote notes a file that was written, unless that failed with err, and returns err.
+func (r *Recorder) wrote(file string, err error) error {
+	if err == nil {
+		r.Wrote = append(r.Wrote, file)
+	}
+	return err
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// ErrLeftOut is wrapped by the error of what cannot be measured here, which is not a failure: the record gets a row
-// that says why. See LeaveOut.
+// ErrLeftOut is wrapped by errors of measurements that are not possible on this machine, which is not a failure: the
+// record gets a row with the reason. See LeaveOut.
 var ErrLeftOut = errors.New("left out")
 
 type leftOut struct{ error }
@@ -20,7 +20,7 @@ func (leftOut) Is(target error) bool { return target == ErrLeftOut }
 
 func (l leftOut) Unwrap() error { return l.error }
 
-// LeaveOut has an error wrap ErrLeftOut if it is one of some kinds, or of any kind where none are given.
+// LeaveOut makes an error wrap ErrLeftOut if it is one of the given kinds; without kinds, always.
 func LeaveOut(err error, kinds ...error) error {
 	is := func(kind error) bool { return errors.Is(err, kind) }
 	if err == nil || len(kinds) > 0 && !slices.ContainsFunc(kinds, is) {
@@ -29,18 +29,18 @@ func LeaveOut(err error, kinds ...error) error {
 	return leftOut{err}
 }
 
-// Batch makes n runs of what is measured and returns what one took, in microseconds.
+// Batch runs the measured work n times and returns the time of one, in microseconds.
 type Batch func(n int) (float64, error)
 
-// order is what rank 0 has the others do: to make a batch, or to take over what came of all.
+// order is an order of rank 0 to the others: to run a batch, or to take over the result.
 type order struct {
 	Runs   int // of the batch; 0 at the end
 	Sample results.Sample
 	Failed string
 }
 
-// Together measures batches that all processes run at once: measure is called on rank 0 alone, and says how many runs
-// each batch has. The time of a batch is that of the slowest process. All processes return the same sample.
+// Together measures batches that all processes run at once: measure is called only on rank 0, and chooses the number of
+// runs of each batch. The time of a batch is that of the slowest process. All processes return the same sample.
 func Together(
 	ctx context.Context, p *mpi.Processes, batch Batch, measure func(Batch) (results.Sample, error),
 ) (results.Sample, error) {

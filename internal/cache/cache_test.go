@@ -1,6 +1,7 @@
 package cache_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -128,7 +129,7 @@ func TestWhatIsNoEntry(t *testing.T) {
 		{"a link to itself", link("entry.json"), "it is a symbolic link"},
 		{"too large", func(path string) error {
 			return errors.Join(os.WriteFile(path, nil, 0o644), os.Truncate(path, cache.MaxBytes+1))
-		}, "it has more than"},
+		}, "must have at most"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			folder, e := filled(t, "text")
@@ -169,7 +170,7 @@ func TestAFolderInTheWay(t *testing.T) {
 		t.Error("a folder was replaced")
 	}
 	below := cache.At(e.Path())
-	refused(t, below.Entry("x.json"), "it is a regular file, not a folder")
+	refused(t, below.Entry("x.json"), "is a regular file, not a folder")
 	if err := below.Check(); err == nil || below.Entry("x.json").Write(nil) == nil {
 		t.Error("a file is a folder")
 	}
@@ -180,6 +181,35 @@ func TestEntriesStayInTheirFolder(t *testing.T) {
 	below := folder.Below("below")
 	test.Check(t, below.Entry("x.json").Write(nil))
 	refused(t, below.Entry("../entry.json"), "path escapes")
+}
+
+// Of too many entries that differ only in their hashes, those written first are removed, and nothing else.
+func TestEntriesAreBounded(t *testing.T) {
+	folder := fresh(t)
+	entry := func(i int) cache.Entry {
+		return folder.Hashed("kind-", binary.BigEndian.AppendUint64(nil, uint64(i)), ".json")
+	}
+	others := []cache.Entry{folder.Hashed("kinds-", make([]byte, 8), ".json"), folder.Hashed("kind-", make([]byte, 7), ".json"), folder.Entry("kind-of-mine.json")}
+	for _, e := range others {
+		test.Check(t, e.Write([]byte("other")))
+	}
+	past := time.Now().Add(-time.Hour)
+	for i := range cache.MaxAlike {
+		path := entry(i).Path()
+		test.Check(t, errors.Join(os.WriteFile(path, nil, 0o644), os.Chtimes(path, past, past.Add(time.Duration(-i)*time.Second))))
+	}
+	last := entry(cache.MaxAlike)
+	test.Check(t, last.Write([]byte("last")))
+	holds(t, last, "last")
+	for _, e := range others {
+		holds(t, e, "other")
+	}
+	kept := cache.MaxAlike*3/4 - 1
+	holds(t, entry(kept-1), "")
+	test.Is(t, test.ErrorOf(entry(kept).Read()), fs.ErrNotExist)
+	if all, err := os.ReadDir(folder.Path()); err != nil || len(all) != kept+1+len(others) {
+		t.Errorf("%d files, %v", len(all), err)
+	}
 }
 
 // machine is a key of stores in the tests below.

@@ -1,12 +1,16 @@
 package cache
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/halox/halox/internal/files"
 )
@@ -15,6 +19,7 @@ import (
 type Entry struct {
 	folder Folder
 	name   string
+	alike  string // pattern of the names of similar entries, whose number Write limits; "" for none
 }
 
 // Path returns the name of the entry's file, "" for nowhere.
@@ -25,10 +30,10 @@ func (e Entry) Path() string {
 	return filepath.Join(e.folder.path, e.name)
 }
 
-// Read returns what the entry holds. An error says why it counts as absent: it is not
-// there (fs.ErrNotExist); it is not a regular file, but a link, a pipe or a device; it is
-// larger than MaxBytes; or the file or its folder belongs to neither this user nor the
-// superuser, or may be written by more than its owner. Read waits for none of these.
+// Read returns the content of the entry. An error means that the entry counts as absent: it does not exist
+// (fs.ErrNotExist); it is not a regular file, but a link, a pipe or a device; it is larger than MaxBytes; or the file
+// or its folder belongs to neither this user nor the superuser, or is writable by others. Read never blocks on any of
+// these.
 func (e Entry) Read() ([]byte, error) {
 	root, err := e.folder.open()
 	if err != nil {
@@ -45,7 +50,7 @@ func (e Entry) Read() ([]byte, error) {
 func readIn(root *os.Root, name string) ([]byte, error) {
 	info, err := root.Lstat(name)
 	if err == nil {
-		err = checkFile(info) // to open a device may set it going
+		err = checkFile(info) // opening a device may start it
 	}
 	if err != nil {
 		return nil, err
@@ -64,9 +69,9 @@ func readIn(root *os.Root, name string) ([]byte, error) {
 	return files.ReadAll(file, MaxBytes)
 }
 
-// Write makes the entry hold the parts, one after another. Whoever reads it, also after
-// this process was killed, finds all of them or what was there before. Everything except a
-// folder is replaced.
+// Write replaces the content of the entry by the parts, one after another. Readers find either all of them or the old
+// content, even if this process is killed. Everything except a folder is replaced. If the folder has more than MaxAlike
+// similar entries, see Hashed, the oldest are removed.
 func (e Entry) Write(parts ...[]byte) error {
 	if err := e.folder.make(); err != nil {
 		return err
@@ -75,25 +80,51 @@ func (e Entry) Write(parts ...[]byte) error {
 	for _, part := range parts {
 		size += len(part)
 	}
-	err := errors.New("it is too large")
+	err := errors.New("must be smaller")
 	if size <= MaxBytes {
 		err = files.Replace(e.Path(), 0o644, parts...)
 	}
 	if err == nil {
+		e.bound()
 		return nil
 	}
 	err = fmt.Errorf("the cache's %s is not kept for the next run: %w", e.Path(), err)
-	if !errors.Is(err, fs.ErrPermission) { // which Folder.Keeps says before
+	if !errors.Is(err, fs.ErrPermission) { // which Folder.Keeps reports earlier
 		lost.CompareAndSwap(nil, &err)
 	}
 	return err
 }
 
-// lost is the first error of Write that Lost has not returned.
+// MaxAlike is the maximum number of entries in a folder that differ only in their hashes.
+const MaxAlike = 4096
+
+// bound removes a quarter of the similar entries if there are too many. Entries that cannot be removed stay.
+func (e Entry) bound() {
+	all, _ := os.ReadDir(e.folder.path)
+	all = slices.DeleteFunc(all, func(f fs.DirEntry) bool {
+		alike, err := filepath.Match(e.alike, f.Name())
+		return !alike || err != nil
+	})
+	if len(all) <= MaxAlike {
+		return
+	}
+	written := map[string]time.Time{}
+	for _, f := range all {
+		if info, err := f.Info(); err == nil {
+			written[f.Name()] = info.ModTime()
+		}
+	}
+	slices.SortFunc(all, func(a, b fs.DirEntry) int { return written[a.Name()].Compare(written[b.Name()]) })
+	for _, f := range all[:len(all)-MaxAlike*3/4] {
+		_ = os.Remove(filepath.Join(e.folder.path, f.Name()))
+	}
+}
+
+// lost is the first error of Write that Lost has not returned yet.
 var lost atomic.Pointer[error]
 
-// Lost returns the first error since its last call for which something was not kept, as on a full disk, nil if all
-// was: callers of Write go on without, so that who runs the command is told once, at its end.
+// Lost returns the first error of Write since its last call, for example because of a full disk, nil if there was none.
+// Callers of Write continue after errors; the command prints this one at its end.
 func Lost() error {
 	if err := lost.Swap(nil); err != nil {
 		return *err
@@ -105,6 +136,12 @@ func (e Entry) unused(err error) error {
 	return fmt.Errorf("the cache's %s is not used: %w", e.Path(), err)
 }
 
-// Entry returns the entry of that name, a file's without a folder, whether it is there or
-// not.
-func (f Folder) Entry(name string) Entry { return Entry{f, name} }
+// Entry returns the entry with a file name, without a folder, whether it exists or not.
+func (f Folder) Entry(name string) Entry { return Entry{folder: f, name: name} }
+
+// Hashed returns the entry that is named by a hash of everything that it depends on. The prefix and the suffix must not
+// have special characters of filepath.Match.
+func (f Folder) Hashed(prefix string, hash []byte, suffix string) Entry {
+	digits := hex.EncodeToString(hash)
+	return Entry{f, prefix + digits + suffix, prefix + strings.Repeat("[0-9a-f]", len(digits)) + suffix}
+}

@@ -10,11 +10,11 @@ import (
 	"github.com/halox/halox/internal/files"
 )
 
-// A Folder is where the cache is. The zero Folder is nowhere: it holds and keeps nothing.
+// A Folder is the folder of the cache. The zero Folder does not exist: it is always empty.
 type Folder struct{ path string }
 
-// At returns the named folder. If the name is empty it is the one that the variable
-// HALOX_CACHE names, else halox in the user's folder for caches, else nowhere.
+// At returns the named folder. If the name is empty it is the one in the variable HALOX_CACHE, otherwise halox in the
+// user's folder for caches, otherwise the zero Folder.
 func At(name string) Folder {
 	if name != "" {
 		return Folder{name}
@@ -29,7 +29,7 @@ func At(name string) Folder {
 	return Folder{filepath.Join(user, "halox")}
 }
 
-// Path returns the folder's name, "" for nowhere.
+// Path returns the folder's name, "" for the zero Folder.
 func (f Folder) Path() string { return f.path }
 
 // Below returns a folder within this one.
@@ -40,8 +40,7 @@ func (f Folder) Below(name string) Folder {
 	return Folder{filepath.Join(f.path, name)}
 }
 
-// Check says why the folder is not used, nil if it is. A missing folder is no error: Write
-// makes it.
+// Check returns an error if the folder cannot be used. A missing folder is not an error: Write creates it.
 func (f Folder) Check() error {
 	root, err := f.open()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,27 +52,27 @@ func (f Folder) Check() error {
 	return root.Close()
 }
 
-// Keeps says why nothing new can be kept in the folder, nil if it can.
+// Keeps returns an error if nothing new can be stored in the folder.
 func (f Folder) Keeps() error {
 	if f.path == "" {
-		return errors.New("nothing is kept for the next run: there is no folder for the user's cache; " +
-			"HALOX_CACHE names one")
+		return errors.New("nothing is stored for the next run: the user has no folder for caches; " +
+			"set HALOX_CACHE")
 	}
 	if err := files.CheckWritable(filepath.Join(f.path, "new")); err != nil {
-		return fmt.Errorf("the cache %s keeps nothing new for the next run: %w", f.path, err)
+		return fmt.Errorf("nothing new is stored in the cache %s: %w", f.path, err)
 	}
 	return nil
 }
 
-// open opens an existing folder of this user. What is then opened in it is in this folder,
-// even if another takes its name.
+// open opens an existing folder of this user. Files opened in it are in this folder, even if another one takes its
+// name.
 func (f Folder) open() (*os.Root, error) {
 	if f.path == "" {
 		return nil, errNowhere
 	}
 	info, err := os.Stat(f.path)
 	if err == nil {
-		err = checkFolder(info) // to open a pipe may wait
+		err = checkFolder(info) // opening a pipe may block
 	}
 	if err != nil {
 		return nil, f.unused(err)
@@ -108,24 +107,24 @@ func (f Folder) unused(err error) error {
 	return fmt.Errorf("the cache %s is not used: %w", f.path, err)
 }
 
-// checkFolder says what is wrong with a folder of the cache.
+// checkFolder returns an error if a folder of the cache cannot be used.
 func checkFolder(info fs.FileInfo) error {
 	if !info.IsDir() {
-		return errors.New("it is " + files.Kind(info.Mode()) + ", not a folder")
+		return errors.New("is " + files.Kind(info.Mode()) + ", not a folder")
 	}
 	return checkOwner(info)
 }
 
-// checkFile says what is wrong with the file of an entry.
+// checkFile returns an error if the file of an entry cannot be used.
 func checkFile(info fs.FileInfo) error {
 	if err := files.CheckRegular(info); err != nil {
 		return err
 	}
 	if info.Size() > MaxBytes {
-		return fmt.Errorf("it has more than %d bytes", MaxBytes)
+		return fmt.Errorf("must have at most %d bytes", MaxBytes)
 	}
 	return checkOwner(info)
 }
 
-// MaxBytes is the size that an entry may have.
+// MaxBytes is the maximum size of an entry.
 const MaxBytes = 64 << 20

@@ -4,6 +4,5 @@ package cache
 
 import "io/fs"
 
-// checkOwner finds nothing: on these systems the user's folders are closed to others by
-// rules that a mode does not tell.
+// checkOwner returns nil: on these systems the user's folders are protected by rules that a file mode does not show.
 func checkOwner(fs.FileInfo) error { return nil }

@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// checkOwner says who, besides this user and the superuser, may have written to a file or
-// a folder.
+// checkOwner returns an error if others than this user and the superuser may have written to a file or a folder.
 func checkOwner(info fs.FileInfo) error {
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
 		return fmt.Errorf("others than its owner may write to it: its mode is %v; chmod go-w makes it usable", mode)

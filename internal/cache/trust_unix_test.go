@@ -17,10 +17,10 @@ import (
 func TestPipesAreNotUsed(t *testing.T) {
 	mkfifo := func(path string) error { return syscall.Mkfifo(path, 0o644) }
 	_, e := filled(t, "text")
-	replaced(t, e, mkfifo, "it is a pipe")
+	replaced(t, e, mkfifo, "is a pipe")
 	folder := fresh(t)
 	test.Check(t, mkfifo(folder.Path()))
-	refused(t, folder.Entry("entry.json"), "it is a pipe, not a folder")
+	refused(t, folder.Entry("entry.json"), "is a pipe, not a folder")
 	if folder.Entry("entry.json").Write(nil) == nil {
 		t.Error("something was written into a pipe")
 	}

@@ -4,18 +4,22 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/halox/halox/internal/interrupt"
 )
 
-// Call is a command line that runs.
+// Call is a running command line.
 type Call struct {
 	Args    []string
 	Verbose bool // flag -v
@@ -27,11 +31,12 @@ type Call struct {
 	json   bool // flag --json
 	plain  bool // no colors
 	began  bool // the flags and arguments are valid
+	log    *slog.Logger
 }
 
 type callKey struct{}
 
-// Of returns the call that a command's context belongs to, an empty one outside of calls.
+// Of returns the call of a command's context, an empty one outside of calls.
 func Of(ctx context.Context) *Call {
 	if c, ok := ctx.Value(callKey{}).(*Call); ok {
 		return c
@@ -53,14 +58,23 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	case !c.began && unwritten == nil:
 		err = As(Usage, err)
 	}
-	if err != nil && err.Error() != interrupt.ErrInterrupted.Error() {
+	if err != nil && !errors.Is(err, errPrinted) && err.Error() != interrupt.ErrInterrupted.Error() {
 		c.PrintError("", err)
 	}
 	return CodeOf(err)
 }
 
+// AddLog adds the flag --log to a command.
+func AddLog(flags *pflag.FlagSet) {
+	flags.String("log", "text", "what the standard error gets: text, or json for one JSON object per line")
+}
+
+// Log returns the logger of --log json, nil without it. Its messages are begin, progress, output, end, note, warning
+// and error.
+func (c *Call) Log() *slog.Logger { return c.log }
+
 // begin applies the flags of all commands. RunE follows.
-func (c *Call) begin(cmd *cobra.Command) {
+func (c *Call) begin(cmd *cobra.Command) error {
 	c.quiet, _ = cmd.Flags().GetBool("quiet")
 	c.json, _ = cmd.Flags().GetBool("json")
 	c.Verbose, _ = cmd.Flags().GetBool("verbose")
@@ -74,14 +88,52 @@ func (c *Call) begin(cmd *cobra.Command) {
 	if c.Verbose {
 		interrupt.Verbose(cmd.Context())
 	}
+	switch format, _ := cmd.Flags().GetString("log"); format {
+	case "", "text":
+	case "json":
+		c.log = slog.New(slog.NewJSONHandler(c.stderr, &slog.HandlerOptions{Level: level(c.quiet)}))
+		cmd.Root().SetErr(noteWriter{c.log})
+		interrupt.Notes(cmd.Context(), noteWriter{c.log})
+	default:
+		return As(Usage, fmt.Errorf("--log: must be text or json, got %q", format))
+	}
+	return nil
 }
 
-// NoColors turns colors off: Open MPI gives processes a terminal that is none.
+// level returns the level of messages that are written.
+func level(quiet bool) slog.Level {
+	if quiet {
+		return slog.LevelError
+	}
+	return slog.LevelInfo
+}
+
+// noteWriter logs each line that is written.
+type noteWriter struct{ log *slog.Logger }
+
+// Write writes whole lines.
+func (w noteWriter) Write(text []byte) (int, error) {
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" {
+			w.log.Info("note", "text", line)
+		}
+	}
+	return len(text), nil
+}
+
+// Streams returns the standard output and error, also with -q or --json, and whether --json is set.
+func (c *Call) Streams() (stdout, stderr io.Writer, isJSON bool) { return c.stdout.w, c.stderr, c.json }
+
+// NoColors turns colors off: Open MPI gives processes a terminal that is not the user's.
 func (c *Call) NoColors() { c.plain = true }
 
-// PrintError prints an error, even with -q. who names the process, "" if that is clear.
+// PrintError prints an error, even with -q. who names the process; "" for a single process.
 func (c *Call) PrintError(who string, err error) {
 	text := err.Error()
+	if c.log != nil {
+		c.log.Error("error", "text", who+text, "exit_code", int(CodeOf(err)))
+		return
+	}
 	if !c.plain && isColored(c.stderr) {
 		text = paint(red, text)
 	}
@@ -90,7 +142,10 @@ func (c *Call) PrintError(who string, err error) {
 
 // Warn prints a warning, except with -q.
 func (c *Call) Warn(warning any) {
-	if !c.quiet {
+	switch {
+	case c.log != nil:
+		c.log.Warn("warning", "text", fmt.Sprint(warning))
+	case !c.quiet:
 		fmt.Fprintln(c.stderr, "halox: warning:", warning)
 	}
 }
@@ -98,8 +153,7 @@ func (c *Call) Warn(warning any) {
 // Stdin returns all of the standard input.
 func (c *Call) Stdin() ([]byte, error) { return c.stdin() }
 
-// PrintJSON prints what a command came to, with --json; otherwise nothing. A value with a method Encode is printed as
-// that says.
+// PrintJSON prints the result of a command if --json is set. A value with a method Encode is printed by that method.
 func (c *Call) PrintJSON(value any) error {
 	if !c.json {
 		return nil

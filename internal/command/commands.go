@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// NewGroup returns a command that only has subcommands: by itself it prints help, and an unknown name is an error.
+// NewGroup returns a command that only has subcommands: without one it prints help, and an unknown name is an error.
 func NewGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
@@ -19,7 +19,7 @@ func NewGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// Setup gives a root and all commands below it the flags and the behavior that all have.
+// Setup adds the common flags and behavior to a root command and all commands below it.
 func Setup(root *cobra.Command) {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.PersistentFlags().BoolP("quiet", "q", false, "print only errors, and what --json prints")
@@ -35,7 +35,9 @@ func Setup(root *cobra.Command) {
 	each = func(cmd *cobra.Command) {
 		if run := cmd.RunE; run != nil {
 			cmd.RunE = func(cmd *cobra.Command, args []string) error {
-				Of(cmd.Context()).begin(cmd)
+				if err := Of(cmd.Context()).begin(cmd); err != nil {
+					return err
+				}
 				return run(cmd, args)
 			}
 		}
@@ -53,7 +55,7 @@ func Setup(root *cobra.Command) {
 	each(root)
 }
 
-// Complete completes the values of a flag, of lists each of them.
+// Complete completes the values of a flag; in lists, each value.
 func Complete(cmd *cobra.Command, flag string, values []string) {
 	_, list := cmd.Flag(flag).Value.(pflag.SliceValue)
 	complete := func(_ *cobra.Command, _ []string, begun string) (all []string, _ cobra.ShellCompDirective) {
@@ -67,7 +69,7 @@ func Complete(cmd *cobra.Command, flag string, values []string) {
 		return all, cobra.ShellCompDirectiveNoFileComp
 	}
 	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
-		panic(err) // the flag is not there, or is completed already
+		panic(err) // the flag does not exist, or already has completions
 	}
 }
 
@@ -97,7 +99,7 @@ func noEmptyFiles(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// flagError says which values a flag takes if one cannot be parsed.
+// flagError describes the valid values of a flag if one cannot be parsed.
 func flagError(_ *cobra.Command, err error) error {
 	wrong := new(pflag.InvalidValueError)
 	if !errors.As(err, &wrong) {

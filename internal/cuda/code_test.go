@@ -55,8 +55,8 @@ func TestCheckGeometry(t *testing.T) {
 	}{
 		{"all at the limits", cuda.Dim3{X: 1<<31 - 1, Y: 65535, Z: 65535}, cuda.Dim3{X: 4, Y: 4, Z: 64}, 4096, ""},
 		{"no blocks along y", cuda.Dim3{X: 7, Z: 1}, one, 0,
-			"launch of an empty grid: 7x0x1 blocks of 1x1x1 threads"},
-		{"no threads", one, cuda.Dim3{}, 0, "launch of an empty grid: 1x1x1 blocks of 0x0x0 threads"},
+			"launch: grid and block must not be empty, got 7x0x1 blocks of 1x1x1 threads"},
+		{"no threads", one, cuda.Dim3{}, 0, "launch: grid and block must not be empty, got 1x1x1 blocks of 0x0x0 threads"},
 		{"too many blocks along x", cuda.Dim3{X: 1 << 31, Y: 1, Z: 1}, one, 0,
 			"launch of a grid of 2147483648x1x1 blocks: must be at most 2147483647x65535x65535"},
 		{"too many blocks along z", cuda.Dim3{X: 1, Y: 1, Z: 65536}, one, 0,

@@ -16,18 +16,16 @@ import (
 	"github.com/halox/halox/internal/dl"
 )
 
-// DefaultLibrary is the name under which a driver installs its library.
+// DefaultLibrary is the file name of an installed driver library.
 const DefaultLibrary = "libcuda.so.1"
 
-// Driver is an opened and initialised CUDA driver. Make one with [Open].
+// Driver is an opened and initialized CUDA driver. Make one with [Open].
 type Driver struct {
 	table *C.halox_cuda // C memory; nil after Close
 }
 
-// Open opens the driver library at path, or [DefaultLibrary] when path is
-// empty, and initialises it. The error is [ErrNoDriver] when there is no
-// library or no device, and otherwise names every symbol that the library
-// lacks or the call that failed.
+// Open opens the driver library at path, or [DefaultLibrary] if path is empty, and initializes it. The error is
+// [ErrNoDriver] if there is no library or no device; otherwise it names the missing symbols or the failed call.
 func Open(path string) (*Driver, error) {
 	if path == "" {
 		path = DefaultLibrary
@@ -63,41 +61,37 @@ func load(path string) (*Driver, error) {
 	return nil, fmt.Errorf("%w: %s", ErrNoLibrary, text)
 }
 
-// noDriver turns those failures of cuInit that mean that there is nothing to
-// run on into ErrNoDriver.
+// noDriver converts failures of cuInit that mean that there is no usable device into ErrNoDriver.
 func noDriver(err error) error {
 	switch code := err.(*Error).Code; code {
 	case CodeNoDevice, CodeStubLibrary:
-		return fmt.Errorf("%w: the library is there, but %w", ErrNoDriver, err)
+		return fmt.Errorf("%w: the library exists, but %w", ErrNoDriver, err)
 	}
 	return err
 }
 
-// Close frees what Open made. Later calls through the driver or what came from
-// it fail with [CodeDeinitialized]. Closing twice does nothing.
+// Close frees the driver. Later calls of it and its objects fail with [CodeDeinitialized]. Closing twice does nothing.
 func (d *Driver) Close() error {
 	C.free(unsafe.Pointer(d.table))
 	d.table = nil
 	return nil
 }
 
-// Version is the newest CUDA version that the driver supports, as 1000*major +
-// 10*minor.
+// Version returns the newest CUDA version that the driver supports, as 1000*major + 10*minor.
 func (d *Driver) Version() (int, error) {
 	var v C.int
 	rc := C.halox_version(d.table, &v)
 	return int(v), d.check("cuDriverGetVersion", NoDevice, rc)
 }
 
-// DeviceCount is the number of devices that the driver shows this process.
+// DeviceCount returns the number of devices that the process can see.
 func (d *Driver) DeviceCount() (int, error) {
 	var n C.int
 	rc := C.halox_device_count(d.table, &n)
 	return int(n), d.check("cuDeviceGetCount", NoDevice, rc)
 }
 
-// check makes an error of a result, or nil of success. It is small enough to
-// be inlined, so that success costs hot calls nothing.
+// check converts a result into an error, nil for success. It is small enough to be inlined.
 func (d *Driver) check(call string, device int, rc C.int) error {
 	if rc == 0 {
 		return nil
@@ -108,7 +102,7 @@ func (d *Driver) check(call string, device int, rc C.int) error {
 func (d *Driver) failure(call string, device int, rc C.int) *Error {
 	e := &Error{Call: call, Code: Code(rc), Device: device}
 	e.Name = orElse(C.halox_error_name(d.table, rc), "CUDA_ERROR")
-	e.Text = orElse(C.halox_error_text(d.table, rc), "the driver has no words for it")
+	e.Text = orElse(C.halox_error_text(d.table, rc), "no description")
 	return e
 }
 
@@ -119,14 +113,14 @@ func orElse(s *C.char, other string) string {
 	return C.GoString(s)
 }
 
-// Device is one GPU as the driver numbers them.
+// Device is a GPU, by the driver's numbering.
 type Device struct {
 	driver  *Driver
 	ordinal int
 	id      C.int
 }
 
-// Device gives the device with the given ordinal, counted from 0.
+// Device returns the device with the given ordinal, counted from 0.
 func (d *Driver) Device(ordinal int) (*Device, error) {
 	dev := &Device{driver: d, ordinal: ordinal}
 	if err := dev.check("cuDeviceGet", C.halox_device(d.table, &dev.id, C.int(ordinal))); err != nil {
@@ -139,18 +133,17 @@ func (d *Device) check(call string, rc C.int) error {
 	return d.driver.check(call, d.ordinal, rc)
 }
 
-// Ordinal is the device's number.
+// Ordinal returns the device's number.
 func (d *Device) Ordinal() int { return d.ordinal }
 
-// Name is the product's name.
+// Name returns the product name.
 func (d *Device) Name() (string, error) {
 	var name [256]C.char
 	rc := C.halox_device_name(d.driver.table, &name[0], C.int(len(name)), d.id)
 	return C.GoString(&name[0]), d.check("cuDeviceGetName", rc)
 }
 
-// UUID is the device's identity in the form GPU-8-4-4-4-12 hexadecimal digits,
-// as NVML and nvidia-smi write it.
+// UUID returns the device's UUID in the form GPU-8-4-4-4-12 hexadecimal digits, as NVML and nvidia-smi write it.
 func (d *Device) UUID() (string, error) {
 	var b [16]byte
 	rc := C.halox_device_uuid(d.driver.table, (*C.uchar)(&b[0]), d.id)
@@ -158,22 +151,22 @@ func (d *Device) UUID() (string, error) {
 	return id, d.check("cuDeviceGetUuid", rc)
 }
 
-// PCIBusID is the device's place as domain:bus:device.function, 0000:3b:00.0.
-// It is what tells devices apart across CUDA and NVML.
+// PCIBusID returns the device's address as domain:bus:device.function, 0000:3b:00.0. It identifies a device across CUDA
+// and NVML.
 func (d *Device) PCIBusID() (string, error) {
 	var id [32]C.char
 	rc := C.halox_device_pci(d.driver.table, &id[0], C.int(len(id)), d.id)
 	return C.GoString(&id[0]), d.check("cuDeviceGetPCIBusId", rc)
 }
 
-// TotalMemory is the device's memory in bytes.
+// TotalMemory returns the device's memory in bytes.
 func (d *Device) TotalMemory() (uint64, error) {
 	var n C.size_t
 	rc := C.halox_device_memory(d.driver.table, &n, d.id)
 	return uint64(n), d.check("cuDeviceTotalMem", rc)
 }
 
-// Attribute is the value of one attribute.
+// Attribute returns the value of an attribute.
 func (d *Device) Attribute(a Attribute) (int, error) {
 	var v C.int
 	rc := C.halox_device_attribute(d.driver.table, &v, C.int(a), d.id)
@@ -187,24 +180,23 @@ func (d *Device) CanAccessPeer(peer *Device) (bool, error) {
 	return can != 0, d.check("cuDeviceCanAccessPeer", rc)
 }
 
-// P2PAttribute is the value of one attribute of the link from d to peer.
+// P2PAttribute returns the value of an attribute of the link from d to peer.
 func (d *Device) P2PAttribute(a P2PAttribute, peer *Device) (int, error) {
 	var v C.int
 	rc := C.halox_device_p2p(d.driver.table, &v, C.int(a), d.id, peer.id)
 	return int(v), d.check("cuDeviceGetP2PAttribute", rc)
 }
 
-// Context is a device's primary context, the one that all users of the device
-// in this process share. Make one with [Device.RetainPrimary].
+// Context is a device's primary context, which all users of the device in this process share. See
+// [Device.RetainPrimary].
 type Context struct {
 	device *Device
 	driver *Driver
 	handle C.CUhandle // 0 after Release
 }
 
-// RetainPrimary makes the device's primary context or takes a share in it, to
-// be given back with [Context.Release]. The flags count for the whole process;
-// a driver that cannot change them once the context is active keeps the old.
+// RetainPrimary creates or retains the device's primary context; [Context.Release] releases it. The flags apply to the
+// whole process; a driver that cannot change them while the context is active keeps the old ones.
 func (d *Device) RetainPrimary(flags SchedFlags) (*Context, error) {
 	table := d.driver.table
 	err := d.check("cuDevicePrimaryCtxSetFlags", C.halox_primary_flags(table, d.id, C.uint(flags)))
@@ -219,8 +211,8 @@ func (d *Device) RetainPrimary(flags SchedFlags) (*Context, error) {
 	return c, nil
 }
 
-// Release gives the share in the primary context back; the last share to go
-// destroys the context and all in it. Releasing twice does nothing.
+// Release releases the primary context; the last release in the process destroys the context and everything in it.
+// Releasing twice does nothing.
 func (c *Context) Release() error {
 	if c.handle == 0 {
 		return nil
@@ -229,25 +221,25 @@ func (c *Context) Release() error {
 	return c.check("cuDevicePrimaryCtxRelease", C.halox_primary_release(c.driver.table, c.device.id))
 }
 
-// Device is the device that the context is of.
+// Device returns the device of the context.
 func (c *Context) Device() *Device { return c.device }
 
 func (c *Context) check(call string, rc C.int) error {
 	return c.driver.check(call, c.device.ordinal, rc)
 }
 
-// Enter makes the context the current one of the calling thread, to which the goroutine must be locked.
+// Enter makes the context current on the calling thread, to which the goroutine must be locked.
 func (c *Context) Enter() error {
 	return c.check("cuCtxSetCurrent", C.halox_ctx_enter(c.driver.table, c.handle))
 }
 
-// Synchronize waits for all work in the context. Nothing in a time step should.
+// Synchronize waits for all work in the context. It must not be used in time steps.
 func (c *Context) Synchronize() error {
 	return c.check("cuCtxSynchronize", C.halox_ctx_synchronize(c.driver.table, c.handle))
 }
 
 // EnablePeerAccess lets kernels and copies in c use memory of peer, in that
-// direction only. That it was enabled already is no error.
+// direction only. Enabling it twice is not an error.
 func (c *Context) EnablePeerAccess(peer *Context) error {
 	rc := C.halox_ctx_enable_peer(c.driver.table, c.handle, peer.handle)
 	if Code(rc) == CodePeerAlreadyEnabled {
@@ -256,8 +248,7 @@ func (c *Context) EnablePeerAccess(peer *Context) error {
 	return c.check("cuCtxEnablePeerAccess", rc)
 }
 
-// StreamPriorityRange is the range of priorities that streams can have. The
-// greatest priority is the smaller number.
+// StreamPriorityRange returns the range of stream priorities. Smaller numbers are higher priorities.
 func (c *Context) StreamPriorityRange() (least, greatest int, err error) {
 	var l, g C.int
 	rc := C.halox_ctx_priorities(c.driver.table, c.handle, &l, &g)

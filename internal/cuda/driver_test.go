@@ -16,13 +16,13 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-// The loader would crash on a library that is cut off.
+// The loader would crash on a truncated library.
 func TestOpenOfALibraryThatIsCutOff(t *testing.T) {
 	path := cudafake.Build(t)
 	whole := test.Must(os.ReadFile(path))(t)
 	cut := filepath.Join(t.TempDir(), "libcuda.so.1")
 	test.Check(t, os.WriteFile(cut, whole[:len(whole)/2], 0o600))
-	if _, err := cuda.Open(cut); !errors.Is(err, cuda.ErrNoLibrary) || !strings.Contains(err.Error(), "is cut off") {
+	if _, err := cuda.Open(cut); !errors.Is(err, cuda.ErrNoLibrary) || !strings.Contains(err.Error(), "is truncated") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -31,7 +31,7 @@ func TestOpenOfALibraryThatIsCutOff(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	nowhere, mismatched := filepath.Join(t.TempDir(), "libcuda.so.1"), cudafake.Build(t)
 	cudafake.Inspect(t, mismatched).Fail("cuInit", int(cuda.CodeDriverMismatch), 0, 1)
-	noDevice := "no usable CUDA driver: the library is there, but cuInit: CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected"
+	noDevice := "no usable CUDA driver: the library exists, but cuInit: CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected"
 	for _, tc := range []struct {
 		library string
 		none    bool
@@ -115,7 +115,7 @@ func TestErrorsNameTheCallAndTheDevice(t *testing.T) {
 			_, err := r.driver.DeviceCount()
 			return err
 		}, cuda.Error{Call: "cuDeviceGetCount", Code: 12345, Name: "CUDA_ERROR",
-			Text: "the driver has no words for it", Device: cuda.NoDevice}},
+			Text: "no description", Device: cuda.NoDevice}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, isError := errors.AsType[*cuda.Error](tc.call())

@@ -128,7 +128,7 @@ func TestModules(t *testing.T) {
 		t.Errorf("%d blocks a multiprocessor", n)
 	}
 	if n := test.Must(ctx.OccupancyMaxActiveBlocks(fn, 256, 115<<10))(t); n != 0 {
-		t.Errorf("%d blocks a multiprocessor, with more shared memory than the function may have", n)
+		t.Errorf("%d blocks per multiprocessor, with more shared memory than the function may have", n)
 	}
 	test.Check(t, ctx.ModuleUnload(m))
 	test.Is(t, ctx.ModuleUnload(m), cuda.CodeInvalidHandle)

@@ -14,13 +14,12 @@ import (
 	"unsafe"
 )
 
-// jitLogSize is what the driver gets to say why an image does not load.
+// jitLogSize is the size of the buffer for the driver's error log.
 const jitLogSize = 16 << 10
 
 // ModuleLoad loads a cubin or PTX text. The driver's log is part of the error.
 func (c *Context) ModuleLoad(image []byte) (Module, error) {
-	// The driver gets no length: PTX must end in a zero, and a cubin, which
-	// knows its length, does not mind one.
+	// The driver does not get a length: PTX must end in a zero, which has no effect after a cubin.
 	text := append(image[:len(image):len(image)], 0)
 	var log [jitLogSize]C.char
 	var m C.CUhandle
@@ -36,12 +35,12 @@ func (c *Context) ModuleLoad(image []byte) (Module, error) {
 	return 0, e
 }
 
-// ModuleUnload gives the module and its functions up.
+// ModuleUnload unloads the module with its functions.
 func (c *Context) ModuleUnload(m Module) error {
 	return c.check("cuModuleUnload", C.halox_module_unload(c.driver.table, c.handle, C.CUhandle(m)))
 }
 
-// ModuleFunction finds a kernel by the name that it has in the image.
+// ModuleFunction returns a kernel by its name in the image.
 func (c *Context) ModuleFunction(m Module, name string) (Function, error) {
 	cname := C.CString(name)
 	defer C.free(unsafe.Pointer(cname))
@@ -54,7 +53,7 @@ func (c *Context) ModuleFunction(m Module, name string) (Function, error) {
 	return Function(f), err
 }
 
-// FunctionAttribute is the value of one attribute of a kernel.
+// FunctionAttribute returns the value of an attribute of a kernel.
 func (c *Context) FunctionAttribute(f Function, a FuncAttribute) (int, error) {
 	var v C.int
 	rc := C.halox_function_attribute(c.driver.table, c.handle, &v, C.int(a), C.CUhandle(f))
@@ -68,24 +67,22 @@ func (c *Context) FunctionSetAttribute(f Function, a FuncAttribute, value int) e
 	return c.check("cuFuncSetAttribute", rc)
 }
 
-// OccupancyMaxActiveBlocks is how many blocks of the given number of threads
-// and bytes of dynamic shared memory one multiprocessor holds at a time.
+// OccupancyMaxActiveBlocks returns how many blocks with the given number of threads and bytes of dynamic shared memory
+// a multiprocessor can run at the same time.
 func (c *Context) OccupancyMaxActiveBlocks(f Function, blockSize int, dynShared uint64) (int, error) {
 	var n C.int
 	rc := C.halox_occupancy(c.driver.table, c.handle, &n, C.CUhandle(f), C.int(blockSize), C.size_t(dynShared))
 	return int(n), c.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", rc)
 }
 
-// Launch is a kernel launch that is ready to go any number of times. Make one
-// with [NewLaunch].
+// Launch is a prepared kernel launch that can be queued any number of times. See [NewLaunch].
 type Launch struct {
 	c *C.halox_launch // C memory; nil after Free
 }
 
-// NewLaunch prepares to run fn on grid blocks of block threads with shared
-// bytes of dynamic shared memory. The kernel takes one parameter by value, a
-// struct whose bytes arg holds with the padding that C gives it; an empty arg
-// is for a kernel without parameters. An error says which limit was passed.
+// NewLaunch prepares a launch of fn with grid blocks of block threads and shared bytes of dynamic shared memory. The
+// kernel takes one parameter by value, a struct whose bytes are arg, with C's padding; arg is empty for a kernel
+// without parameters. Errors name the exceeded limit.
 func NewLaunch(fn Function, grid, block Dim3, shared uint32, arg []byte) (*Launch, error) {
 	if err := CheckGeometry(grid, block, len(arg)); err != nil {
 		return nil, err
@@ -102,9 +99,8 @@ func NewLaunch(fn Function, grid, block Dim3, shared uint32, arg []byte) (*Launc
 	return l, nil
 }
 
-// Arg is the argument that the next launch passes. The driver copies it during
-// the launch, so it may be changed between launches, but not during one. The
-// slice is C memory and dies with Free.
+// Arg returns the argument of the next launch. The driver copies it during the launch, so it may be changed between
+// launches, but not during one. The slice is C memory that Free frees.
 func (l *Launch) Arg() []byte {
 	if l.c == nil {
 		return nil
@@ -118,9 +114,8 @@ func (l *Launch) Free() {
 	l.c = nil
 }
 
-// SetEarly says whether the kernel may begin while what was queued before it still
-// ends. Such a kernel waits itself before it touches memory, in every thread
-// (griddepcontrol.wait), which GPUs of compute capability 9.0 and later know.
+// SetEarly sets whether the kernel may begin before earlier work has ended. Every thread of such a kernel must wait
+// (griddepcontrol.wait, compute capability 9.0 and later) before it accesses memory.
 func (l *Launch) SetEarly(early bool) {
 	l.c.early = 0
 	if early {
@@ -128,8 +123,8 @@ func (l *Launch) SetEarly(early bool) {
 	}
 }
 
-// SetCooperative says whether all blocks of the kernel run at the same time, as those must that wait for
-// each other. The driver refuses a launch of more blocks than fit, see [Context.OccupancyMaxActiveBlocks].
+// SetCooperative sets whether all blocks of the kernel run at the same time, which blocks that wait for each other
+// require. The driver rejects launches of more blocks than fit, see [Context.OccupancyMaxActiveBlocks].
 func (l *Launch) SetCooperative(cooperative bool) {
 	l.c.cooperative = 0
 	if cooperative {
@@ -137,14 +132,12 @@ func (l *Launch) SetCooperative(cooperative bool) {
 	}
 }
 
-// Launch puts the kernel on the stream, which belongs to c as the kernel does.
-// A launch that was freed fails with [CodeInvalidHandle].
+// Launch queues the kernel on the stream; both belong to c. A freed launch fails with [CodeInvalidHandle].
 func (c *Context) Launch(l *Launch, s Stream) error {
 	return c.check("cuLaunchKernelEx", C.halox_launch_kernel(c.driver.table, c.handle, l.c, C.CUhandle(s), 1))
 }
 
-// LaunchLate is [Context.Launch] of a kernel that does not begin before what is queued
-// before it has ended, whatever SetEarly said.
+// LaunchLate is [Context.Launch] of a kernel that does not begin before earlier work has ended, regardless of SetEarly.
 func (c *Context) LaunchLate(l *Launch, s Stream) error {
 	return c.check("cuLaunchKernelEx", C.halox_launch_kernel(c.driver.table, c.handle, l.c, C.CUhandle(s), 0))
 }

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// Handles that the driver gave. The zero value of each is no handle.
+// Handles of the driver. The zero values are not handles.
 type (
 	// DevicePtr is an address in a device's memory.
 	DevicePtr uint64
@@ -18,24 +18,23 @@ type (
 	Module uintptr
 	// Function is a kernel of a module.
 	Function uintptr
-	// Graph is work with its order, as a capture gave it.
+	// Graph is captured work with its dependencies.
 	Graph uintptr
-	// GraphExec is a graph that is ready to be launched.
+	// GraphExec is a graph that is prepared for launches.
 	GraphExec uintptr
 )
 
-// SchedFlags say how a host thread waits for the device.
+// SchedFlags select how a host thread waits for the device.
 type SchedFlags uint32
 
-// The ways to wait. SchedAuto spins while there are no more contexts than
-// processors; SchedBlocking sleeps and leaves the core to others.
+// The methods of waiting. SchedAuto spins if there are no more contexts than processors; SchedBlocking sleeps.
 const (
 	SchedAuto     SchedFlags = 0
 	SchedSpin     SchedFlags = 1
 	SchedBlocking SchedFlags = 4
 )
 
-// HostFlags say what pinned host memory is for.
+// HostFlags are properties of pinned host memory.
 type HostFlags uint32
 
 // HostPortable memory is pinned for all contexts; HostMapped memory is in the
@@ -45,11 +44,11 @@ const (
 	HostMapped   HostFlags = 2
 )
 
-// EventFlags say what an event can do.
+// EventFlags are properties of an event.
 type EventFlags uint32
 
-// EventDefault events carry a time and are spun on. EventBlocking lets
-// EventSynchronize sleep. EventNoTiming makes recording and waiting cheaper.
+// EventDefault events record times, and waits for them spin. EventBlocking makes EventSynchronize sleep. EventNoTiming
+// makes recording and waiting cheaper.
 const (
 	EventDefault  EventFlags = 0
 	EventBlocking EventFlags = 1
@@ -59,18 +58,17 @@ const (
 // Dim3 counts blocks of a grid or threads of a block along x, y and z.
 type Dim3 struct{ X, Y, Z uint32 }
 
-// Count is the product of the three.
+// Count returns the product of the three.
 func (d Dim3) Count() uint64 { return uint64(d.X) * uint64(d.Y) * uint64(d.Z) }
 
-// String gives X x Y x Z.
+// String returns X x Y x Z.
 func (d Dim3) String() string { return fmt.Sprintf("%dx%dx%d", d.X, d.Y, d.Z) }
 
 // Extent is the size of a box: the bytes of a row, the rows of a plane, and
 // the planes.
 type Extent struct{ Width, Height, Depth uint64 }
 
-// Pitched is one end of a copy of a box: where the box begins, and how far
-// apart its rows and planes are.
+// Pitched is the source or destination of a copy of a box: its start, and the strides of rows and planes.
 type Pitched struct {
 	Host   unsafe.Pointer // pinned host memory, or nil for device memory
 	Device DevicePtr      // device memory
@@ -119,7 +117,7 @@ const (
 // wraps an [*Error].
 type Code int32
 
-// The codes that halox, or its user, can act on.
+// The codes that halox or its user can handle.
 const (
 	CodeInvalidValue       Code = 1
 	CodeOutOfMemory        Code = 2
@@ -164,11 +162,11 @@ const (
 	CodeUnknown            Code = 999
 )
 
-// Error gives the number; the driver's words for it are in [Error].
+// Error returns the number; [Error] has the driver's description.
 func (c Code) Error() string { return fmt.Sprintf("CUDA error %d", int32(c)) }
 
-// Sticky reports whether the code says that the context, and with it the
-// device for the rest of the process, is lost: every later call would fail.
+// Sticky reports whether the context is lost, and with it the device for the rest of the process: every later call
+// fails.
 func (c Code) Sticky() bool {
 	switch c {
 	case CodeECCUncorrectable, CodeNVLinkError,
@@ -182,20 +180,18 @@ func (c Code) Sticky() bool {
 }
 
 var (
-	// ErrNoDriver says that there is nothing to run on: the driver library
-	// could not be opened, or it found no device. In the second case the
-	// error is also [CodeNoDevice].
+	// ErrNoDriver means that the driver library could not be opened, or found no device. In the second case the error
+	// is also [CodeNoDevice].
 	ErrNoDriver = errors.New("no usable CUDA driver")
 
-	// ErrNoLibrary is the ErrNoDriver of a driver library that could not be opened.
+	// ErrNoLibrary is an ErrNoDriver: the driver library could not be opened.
 	ErrNoLibrary = fmt.Errorf("%w: cannot open its library", ErrNoDriver)
 )
 
-// NoDevice stands in [Error.Device] when a call concerns no one device.
+// NoDevice is the value of [Error.Device] for calls that concern no single device.
 const NoDevice = -1
 
-// Error is a driver call that failed. A call that works in a context may also
-// fail on the way into it; the error then names the call all the same.
+// Error is a failed driver call. If a call could not enter its context, the error still names the call.
 type Error struct {
 	Call   string // the driver's function, without its version suffix
 	Code   Code
@@ -204,7 +200,7 @@ type Error struct {
 	Device int    // ordinal, or NoDevice
 }
 
-// Error names the device, the call and the code.
+// Error returns the device, the call and the code.
 func (e *Error) Error() string {
 	where := ""
 	if e.Device != NoDevice {
@@ -213,7 +209,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s%s: %s (%d): %s", where, e.Call, e.Name, int32(e.Code), e.Text)
 }
 
-// Is matches the error's own [Code].
+// Is matches the error's [Code].
 func (e *Error) Is(target error) bool {
 	c, ok := target.(Code)
 	return ok && c == e.Code
@@ -226,7 +222,7 @@ func IsSticky(err error) bool {
 	return ok && e.Code.Sticky()
 }
 
-// What all devices that CUDA still supports can launch.
+// Limits of launches on all devices that CUDA supports.
 const (
 	MaxGridX        = 1<<31 - 1 // blocks along x
 	MaxGridYZ       = 1<<16 - 1 // blocks along y, and along z
@@ -235,12 +231,12 @@ const (
 	MaxArgBytes     = 4096      // bytes of kernel parameters
 )
 
-// CheckGeometry refuses what no device can launch, with the numbers and the
-// limit in the error. [NewLaunch] asks it.
+// CheckGeometry rejects a geometry that no device can launch; the error has the numbers and the limit. [NewLaunch]
+// calls it.
 func CheckGeometry(grid, block Dim3, argBytes int) error {
 	switch {
 	case grid.Count() == 0 || block.Count() == 0:
-		return fmt.Errorf("launch of an empty grid: %v blocks of %v threads", grid, block)
+		return fmt.Errorf("launch: grid and block must not be empty, got %v blocks of %v threads", grid, block)
 	case grid.X > MaxGridX || grid.Y > MaxGridYZ || grid.Z > MaxGridYZ:
 		return fmt.Errorf("launch of a grid of %v blocks: must be at most %dx%dx%d",
 			grid, MaxGridX, MaxGridYZ, MaxGridYZ)

@@ -12,14 +12,13 @@ import (
 	"strings"
 )
 
-// ErrUnsupported says that this build cannot open libraries.
+// ErrUnsupported means that this build cannot open libraries.
 var ErrUnsupported = errors.New("dynamic libraries need Linux on amd64 or arm64")
 
 // Library is an open library. It is never closed.
 type Library uintptr
 
-// Open opens a library; path "" is the program with everything that is global in it. See Check for files that are cut
-// off.
+// Open opens a library; path "" is the program with all its global symbols. See Check for truncated files.
 func Open(path string, flags int) (Library, error) {
 	if err := Check(path); err != nil {
 		return 0, err
@@ -27,9 +26,9 @@ func Open(path string, flags int) (Library, error) {
 	return open(path, flags)
 }
 
-// Check returns an error if the file at a path is an ELF library that is cut off: the system's loader would read beyond
-// its end, and the process be killed. It accepts everything else, which the loader rejects with an error if it is not a
-// library, and names without a slash, which the loader searches for.
+// Check returns an error if the file at a path is a truncated ELF library: the system's loader would read beyond its
+// end, and the process would be killed. It accepts all other files, which the loader rejects with an error if they are
+// not libraries, and names without a slash, which the loader searches for.
 func Check(path string) error {
 	if !strings.Contains(path, "/") {
 		return nil
@@ -50,25 +49,25 @@ func Check(path string) error {
 	size := uint64(info.Size())
 	library, err := elf.NewFile(f)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%s is cut off: its headers reach beyond its %d bytes", path, size)
+		return fmt.Errorf("%s is truncated: its headers end after its %d bytes", path, size)
 	}
 	if err != nil {
 		return nil
 	}
 	for _, p := range library.Progs {
 		if p.Off > size || p.Filesz > size-p.Off {
-			return fmt.Errorf("%s is cut off: it has %d bytes, and a segment of %d begins at %d", path, size,
+			return fmt.Errorf("%s is truncated: it has %d bytes, and a segment of %d begins at %d", path, size,
 				p.Filesz, p.Off)
 		}
 	}
 	return nil
 }
 
-// Args are the arguments of a call: integers, and addresses of memory that Go's collector does not know. A function
-// ignores those that it does not take.
+// Args are the arguments of a call: integers, and addresses of memory outside of the Go heap. Functions with fewer
+// parameters ignore the rest.
 type Args [9]uintptr
 
-// Table returns the addresses of the functions, and the names of those that the library lacks.
+// Table returns the addresses of the functions, and the names of missing ones.
 func (l Library) Table(names []string) (at []uintptr, missing []string) {
 	for _, name := range names {
 		address := l.Symbol(name)

@@ -14,11 +14,11 @@ import (
 	"unsafe"
 )
 
-// How a library is opened.
+// Flags of dlopen.
 const (
 	Now    = C.RTLD_NOW
 	Global = C.RTLD_GLOBAL
-	Loaded = C.RTLD_NOLOAD // only if the process has it already
+	Loaded = C.RTLD_NOLOAD // only if the process has already loaded it
 )
 
 func open(path string, flags int) (Library, error) {

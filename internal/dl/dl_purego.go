@@ -4,11 +4,11 @@ package dl
 
 import "github.com/ebitengine/purego"
 
-// How a library is opened.
+// Flags of dlopen.
 const (
 	Now    = purego.RTLD_NOW
 	Global = purego.RTLD_GLOBAL
-	Loaded = 4 // RTLD_NOLOAD of Linux: only if the process has it already
+	Loaded = 4 // RTLD_NOLOAD of Linux: only if the process has already loaded it
 )
 
 func open(path string, flags int) (Library, error) {

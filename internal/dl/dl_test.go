@@ -34,7 +34,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// A library that is cut off is an error, and does not end the process.
+// A truncated library is an error, and does not end the process.
 func TestLibrariesThatAreCutOff(t *testing.T) {
 	if _, err := dl.Open("libc.so.6", dl.Now); err != nil {
 		t.Skip("SKIPPED: ", err)
@@ -52,10 +52,10 @@ func TestLibrariesThatAreCutOff(t *testing.T) {
 		bytes []byte
 		says  string
 	}{
-		"headers alone":    {whole[:4096], "is cut off"},
-		"half":             {whole[:len(whole)/2], "is cut off"},
-		"all but one byte": {whole[:len(whole)-1], "is cut off"},
-		"half a header":    {whole[:32], "is cut off"},
+		"headers alone":    {whole[:4096], "is truncated"},
+		"half":             {whole[:len(whole)/2], "is truncated"},
+		"all but one byte": {whole[:len(whole)-1], "is truncated"},
+		"half a header":    {whole[:32], "is truncated"},
 		"empty":            {nil, "too short"},
 		"not a library":    {[]byte("not a library, but as long as the header of one is, or a little longer"), "invalid ELF"},
 	} {

@@ -1,4 +1,4 @@
-// Package files writes files whole or not at all, and reads only regular files up to a size.
+// Package files writes files completely or not at all, and reads only regular files up to a size.
 package files
 
 import (
@@ -15,7 +15,7 @@ import (
 const NoWait = syscall.O_NONBLOCK
 
 // Open opens the regular file at path, or at the end of a symbolic link, for reading. A folder, a device, a pipe or a
-// socket is an error; Open waits for none of them.
+// socket is an error; Open does not block on them.
 func Open(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -27,8 +27,8 @@ func Open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|NoWait, 0)
 }
 
-// Read returns the text of the regular file at path, without a byte order mark. A file of more than most bytes, and
-// what Open rejects, is an error.
+// Read returns the text of the regular file at path, without a byte order mark. A file of more than most bytes is an
+// error, and so is a file that Open rejects.
 func Read(path string, most int64) ([]byte, error) {
 	file, err := Open(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func ReadAll(file *os.File, most int64) ([]byte, error) {
 	return data.Bytes(), err
 }
 
-func tooLarge(most int64) error { return fmt.Errorf("it has more than %d bytes", most) }
+func tooLarge(most int64) error { return fmt.Errorf("must have at most %d bytes", most) }
 
 // CheckRegular returns an error that says what a file is, if not a regular one.
 func CheckRegular(info fs.FileInfo) error {

@@ -18,7 +18,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%q, %v", data, err)
 		}
 		_, err := files.Read(p, 9)
-		wantError(t, err, "it has more than 9 bytes")
+		wantError(t, err, "must have at most 9 bytes")
 	}
 	empty := put(t, filepath.Join(dir, "empty"), "", 0o644)
 	if data, err := files.Read(empty, 0); err != nil || len(data) != 0 {
@@ -37,5 +37,5 @@ func TestReadOfAFileThatGrows(t *testing.T) {
 		t.Skip("SKIPPED: ", err)
 	}
 	_, err := files.Read("/proc/self/maps", 10)
-	wantError(t, err, "it has more than 10 bytes")
+	wantError(t, err, "must have at most 10 bytes")
 }

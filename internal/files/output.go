@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// follow returns where a file written to path belongs: behind all symbolic links, the last name of the path among them,
-// whether or not the file and its folders are there yet. In a folder that is missing the names alone say where.
+// follow returns the destination of a file written to path: it resolves all symbolic links, including the last name of
+// the path, whether or not the file and its folders exist.
 func follow(path string) (string, error) {
 	at, err := filepath.EvalSymlinks(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -44,14 +44,14 @@ func missing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// leftoverAge is how long ago a temporary file was last written to if its process must have been killed.
+// leftoverAge is the age of temporary files whose processes must have been killed.
 const leftoverAge = 24 * time.Hour
 
 func tempName() string { return fmt.Sprintf(".halox-%016x", rand.Uint64()) }
 
 var tempNames = regexp.MustCompile(`^\.halox-[0-9a-f]{16}$`)
 
-// removeLeftovers removes from a folder the temporary files of processes that were killed, as far as it may.
+// removeLeftovers removes the temporary files of killed processes from a folder, ignoring errors.
 func removeLeftovers(folder string) {
 	entries, _ := os.ReadDir(folder)
 	for _, e := range entries {
@@ -69,23 +69,23 @@ func removeLeftovers(folder string) {
 type Output struct {
 	temp     *os.File
 	name     string // of temp
-	path     string // as the caller named it
+	path     string // name given by the caller
 	at       string // the destination, with links followed
 	finished bool
 }
 
-// pending are the outputs that have not taken their names.
+// pending are the outputs that are not committed or aborted.
 var pending = struct {
 	sync.Mutex
 	all   map[*Output]bool
 	ended bool
 }{all: map[*Output]bool{}}
 
-// errAbandoned is the error of outputs that were abandoned.
+// errAbandoned is the error of abandoned outputs.
 var errAbandoned = errors.New("the process ends")
 
-// Abandon removes what was written of all outputs that have not taken their names: they never will. A process that ends
-// while others write calls it.
+// Abandon removes the temporary files of all pending outputs, which then fail. It is called when the process ends while
+// other goroutines write.
 func Abandon() {
 	pending.Lock()
 	defer pending.Unlock()
@@ -103,7 +103,7 @@ func End() {
 	Abandon()
 }
 
-// remove removes what was written, unless Abandon has.
+// remove removes the temporary file, unless Abandon has.
 func (o *Output) remove() error {
 	pending.Lock()
 	defer pending.Unlock()
@@ -114,7 +114,7 @@ func (o *Output) remove() error {
 	return os.Remove(o.name)
 }
 
-// rename gives the file its name, unless Abandon has removed it.
+// rename renames the temporary file, unless Abandon has removed it.
 func (o *Output) rename() error {
 	pending.Lock()
 	defer pending.Unlock()
@@ -128,9 +128,9 @@ func (o *Output) rename() error {
 	return err
 }
 
-// Create begins the file at path, and makes missing folders. Where path is a symbolic link, the file that it leads to
-// is written, and the link stays. A file that is there is replaced and keeps its mode; its owner becomes who writes,
-// and other hard links keep the old content. A folder, a device, a pipe or a socket is not replaced: it is an error.
+// Create begins the file at path, and makes missing folders. If path is a symbolic link, its target is written, and the
+// link stays. An existing file is replaced and keeps its mode; its owner becomes the current user, and other hard links
+// keep the old content. A folder, a device, a pipe or a socket is not replaced: it is an error.
 func Create(path string) (*Output, error) {
 	at, mode, err := destination(path)
 	if err != nil {
@@ -149,8 +149,8 @@ func Create(path string) (*Output, error) {
 	return o, nil
 }
 
-// destination returns where a file written to path belongs, and the mode of the file that is there, 0 if there is none.
-// What a file must not replace is an error.
+// destination returns the destination of a file written to path, and the mode of an existing file, 0 if there is none.
+// It is an error if the existing file must not be replaced.
 func destination(path string) (at string, mode fs.FileMode, err error) {
 	if at, err = follow(path); err != nil {
 		return "", 0, err
@@ -169,7 +169,7 @@ func destination(path string) (at string, mode fs.FileMode, err error) {
 	return at, info.Mode().Perm(), nil
 }
 
-// register adds the output to those that have not taken their names, unless the process ends.
+// register adds the output to the pending ones, unless the process ends.
 func (o *Output) register() bool {
 	pending.Lock()
 	defer pending.Unlock()
@@ -179,15 +179,30 @@ func (o *Output) register() bool {
 	return !pending.ended
 }
 
+// makeFolders makes a folder and those above it, and syncs the entries of what it makes to disk.
+func makeFolders(folder string) error {
+	parent := filepath.Dir(folder)
+	if info, err := os.Stat(folder); err == nil && info.IsDir() || parent == folder {
+		return err
+	}
+	if err := makeFolders(parent); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o777); err != nil { // another process may have made it
+		return err
+	}
+	return SyncFolder(parent)
+}
+
 // begin opens a temporary file of the mode, less the umask, in the folder of the destination.
 func begin(at string, mode fs.FileMode) (*Output, error) {
 	folder := filepath.Dir(at)
-	if err := os.MkdirAll(folder, 0o777); err != nil {
+	if err := makeFolders(folder); err != nil {
 		return nil, err
 	}
 	removeLeftovers(folder)
 	o := &Output{name: filepath.Join(folder, tempName()), path: at, at: at}
-	if !o.register() { // before the file is there, so that Abandon misses none
+	if !o.register() { // before the file exists, so that Abandon misses none
 		return nil, errAbandoned
 	}
 	temp, err := os.OpenFile(o.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
@@ -204,13 +219,13 @@ func begin(at string, mode fs.FileMode) (*Output, error) {
 	return o, nil
 }
 
-// Path returns the destination, as Create was told it.
+// Path returns the path given to Create.
 func (o *Output) Path() string { return o.path }
 
 // Write appends to the file.
 func (o *Output) Write(data []byte) (int, error) { return o.temp.Write(data) }
 
-// Finish writes the file to disk, which may take long. Only Commit or Abort may follow.
+// Finish syncs the file to disk, which may take long. Only Commit or Abort may follow.
 func (o *Output) Finish() error {
 	if o.finished {
 		return nil
@@ -219,8 +234,7 @@ func (o *Output) Finish() error {
 	return errors.Join(o.temp.Sync(), o.temp.Close())
 }
 
-// Commit finishes the file, gives it its name, and writes the name to disk too. An error before the file has its
-// name leaves nothing of it.
+// Commit finishes the file, renames it, and syncs the folder too. After an error before the renaming no file is left.
 func (o *Output) Commit() error {
 	err := o.Finish()
 	if err == nil {
@@ -229,11 +243,11 @@ func (o *Output) Commit() error {
 	if err != nil {
 		return errors.Join(err, o.remove())
 	}
-	return syncFolder(filepath.Dir(o.at))
+	return SyncFolder(filepath.Dir(o.at))
 }
 
-// syncFolder writes the names in a folder to disk, where the file system can.
-func syncFolder(folder string) error {
+// SyncFolder syncs the entries of a folder to disk, if the file system supports it.
+func SyncFolder(folder string) error {
 	f, err := os.Open(folder)
 	if err != nil || runtime.GOOS == "windows" {
 		return nil // it may be written but not read
@@ -245,7 +259,7 @@ func syncFolder(folder string) error {
 	return nil
 }
 
-// Abort removes what was written and leaves the destination as it was.
+// Abort removes the temporary file and leaves the destination unchanged.
 func (o *Output) Abort() error {
 	var err error
 	if !o.finished {
@@ -254,7 +268,7 @@ func (o *Output) Abort() error {
 	return errors.Join(err, o.remove())
 }
 
-// Write puts the parts, one after another, into the file at path, as Create, Write and Commit do.
+// Write writes the parts, one after another, to the file at path, like Create, Write and Commit.
 func Write(path string, parts ...[]byte) error {
 	o, err := Create(path)
 	if err != nil {
@@ -263,8 +277,8 @@ func Write(path string, parts ...[]byte) error {
 	return o.fill(parts)
 }
 
-// Replace is Write for a file that belongs to halox: it gets the mode, less the umask, and replaces whatever is there
-// except a folder, a symbolic link too.
+// Replace is Write for a file that belongs to halox: it gets the mode, less the umask, and replaces everything except a
+// folder, even a symbolic link.
 func Replace(path string, mode fs.FileMode, parts ...[]byte) error {
 	o, err := begin(path, mode)
 	if err != nil {
@@ -282,8 +296,8 @@ func (o *Output) fill(parts [][]byte) error {
 	return o.Commit()
 }
 
-// CheckWritable reports whether Create can begin a file at path, by beginning one there or, where its folder is
-// missing, in the nearest that is not. What is there stays as it is, and nothing new is left.
+// CheckWritable returns an error if Create cannot begin a file at path. It tries to begin one there or, if its folder
+// is missing, in the nearest existing folder, and removes it. Existing files do not change.
 func CheckWritable(path string) error {
 	at, mode, err := destination(path)
 	if err != nil {
@@ -300,7 +314,7 @@ func CheckWritable(path string) error {
 	return o.Abort()
 }
 
-// Same reports whether two names are of one file, which need not be there yet: whether Create would write to the same.
+// Same reports whether Create would write the same file for both names. The file need not exist.
 func Same(a, b string) bool {
 	x, err1 := os.Stat(a)
 	y, err2 := os.Stat(b)

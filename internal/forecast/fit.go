@@ -13,7 +13,7 @@ import (
 	"github.com/halox/halox/domain"
 )
 
-// deviations say how far predicted times are from measured ones, as fractions of these.
+// deviations are the differences between predicted and measured times, as fractions of the measured ones.
 type deviations struct {
 	median, worst float64
 	samples       int
@@ -28,9 +28,8 @@ func (m model) deviationsFrom(p Problem, samples []sample) deviations {
 	return summarize(off)
 }
 
-// deviationsUnseen compares measured steps with models that were fitted without any of their size. It leaves out the
-// smallest and the largest size: a model is not asked beyond what it was fitted to. It has no samples if too few are
-// left to fit a model to.
+// deviationsUnseen compares measured steps with models that were fitted without any of their size. It omits the
+// smallest and the largest size, since models do not extrapolate. It has no samples if too few remain to fit a model.
 func deviationsUnseen(p Problem, samples []sample) deviations {
 	bySize := map[int64][]sample{}
 	for _, s := range samples {
@@ -63,15 +62,15 @@ func summarize(off []float64) deviations {
 type sample struct {
 	Grid    domain.Grid
 	Cut     Cut     // over hosts, and over the devices of each
-	Network Network // between the hosts, where there are several
+	Network Network // between the hosts, if there are several
 	Step    time.Duration
 }
 
-// fewest is how many samples a fit needs: as many as the model has parameters.
+// fewest is the minimum number of samples of a fit: the number of parameters of the model.
 const fewest = 8
 
-// fit fits a model to steps that were measured: it minimizes the squares of the logarithms of predicted over measured
-// times. It needs steps of one device of two sizes, and of several devices.
+// fit fits a model to measured steps: it minimizes the squares of the logarithms of predicted over measured times. It
+// needs steps of two sizes on one device, and steps on several devices.
 func fit(p Problem, samples []sample) (model, error) {
 	if err := sufficient(samples); err != nil {
 		return model{}, err
@@ -98,7 +97,7 @@ func fit(p Problem, samples []sample) (model, error) {
 	search := func(begin []float64) (better bool) {
 		r, _ := optimize.Minimize(
 			optimize.Problem{Func: cost}, begin, &optimize.Settings{FuncEvaluations: 3000}, &optimize.NelderMead{},
-		) // that it has not come to an end is no error
+		) // a search that has not converged is not an error
 		if r == nil || !(r.F < bestCost) {
 			return false
 		}
@@ -108,19 +107,19 @@ func fit(p Problem, samples []sample) (model, error) {
 	for _, begin := range begins(least, 1/rate, float64(most)) {
 		search(begin)
 	}
-	for range 10 { // a search that has shrunk to a point begins anew around it
+	for range 10 { // a search that has shrunk to a point starts again around it
 		if best == nil || !search(best) {
 			break
 		}
 	}
 	if best == nil {
-		return model{}, errors.New("the measured steps fit no model")
+		return model{}, errors.New("no model fits the measured steps")
 	}
 	return modelOf(best), nil
 }
 
-// begins returns where searches begin: messages from a store over a link to threads that sleep and a slow network, and
-// caches that hold little or much of the most points that were measured.
+// begins returns the starting points of searches: messages from a store over a link to sleeping threads and a slow
+// network, and caches that hold a small or a large part of the largest measured size.
 func begins(least, point, most float64) (all [][]float64) {
 	for _, sent := range []struct{ message, rate float64 }{{1e-6, 150e9}, {15e-6, 10e9}, {200e-6, 1e9}} {
 		for _, hidden := range []float64{-1, 2} {
@@ -146,7 +145,7 @@ func modelOf(x []float64) model {
 	}
 }
 
-// sufficient returns an error for samples that leave parameters open.
+// sufficient returns an error if the samples do not determine all parameters.
 func sufficient(samples []sample) error {
 	var alone []int64
 	several := 0
@@ -156,7 +155,7 @@ func sufficient(samples []sample) error {
 			return fmt.Errorf("a step of %v on %v devices of %v hosts", s.Step, s.Cut.Devices, s.Cut.Hosts)
 		}
 		if hosts > 1 && s.Network.Bandwidth <= 0 {
-			return fmt.Errorf("a step on %v hosts, joined by no network", s.Cut.Hosts)
+			return fmt.Errorf("a step on %v hosts without a network", s.Cut.Hosts)
 		}
 		if hosts*s.Cut.Devices.Product() > 1 {
 			several++
@@ -165,8 +164,8 @@ func sufficient(samples []sample) error {
 		}
 	}
 	if len(samples) < fewest || len(alone) < 2 || several < 2 {
-		return fmt.Errorf("too few measured steps: %d, of %d sizes on one device and %d of several devices; %d, 2 and "+
-			"2 are needed", len(samples), len(alone), several, fewest)
+		return fmt.Errorf("too few measured steps: %d, with %d sizes on one device and %d on several devices; "+
+			"must be at least %d, 2 and 2", len(samples), len(alone), several, fewest)
 	}
 	return nil
 }

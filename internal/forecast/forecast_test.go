@@ -15,7 +15,7 @@ import (
 )
 
 func heat(size ...int) Problem {
-	g, err := domain.NewGrid(size, [3]bool{})
+	g, err := domain.NewGrid(size, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -77,7 +77,7 @@ func TestStepsOfSeveralHosts(t *testing.T) {
 		}
 	}
 	samples[len(samples)-1].Network = Network{}
-	if m, err := fit(p, samples); err == nil || !strings.Contains(err.Error(), "joined by no network") {
+	if m, err := fit(p, samples); err == nil || !strings.Contains(err.Error(), "without a network") {
 		t.Errorf("two hosts without a network: %+v, %v", m, err)
 	}
 }
@@ -233,10 +233,10 @@ func TestNetworks(t *testing.T) {
 		"bandwidth_gb_s: .inf": "", "bandwidth_gb_s: 1e-320": "", "latency_us: .nan\nbandwidth_gb_s: 1": "", "message_us: .nan\nbandwidth_gb_s: 1": "",
 		"message_us: .inf\nbandwidth_gb_s: 1": "", "bandwidth_gb_s: 1\n---\nbandwidth_gb_s: 2": "", `name: "\x1b[31mred"` + "\nbandwidth_gb_s: 1": "",
 		"latency: 1":                           "line 1: field latency not found",
-		"":                                     "it has no keys with values",
+		"":                                     "must have keys with values",
 		"[1]":                                  "cannot unmarshal",
-		"bandwidth_gb_s: 1\nadapters: 1.5":     "adapters: 1.5; must be a whole number",
-		"bandwidth_gb_s: 1\nadapters: .nan":    "adapters: NaN; must be between 1 and 1024",
+		"bandwidth_gb_s: 1\nadapters: 1.5":     "adapters: must be a whole number, got 1.5",
+		"bandwidth_gb_s: 1\nadapters: .nan":    "adapters: must be between 1 and 1024, got NaN",
 		"latency_us: abc":                      "line 1: cannot unmarshal !!str `abc`",
 		"bandwidth_gb_s: 1\nbandwidth_gb_s: 2": "line 2: mapping key \"bandwidth_gb_s\" already defined",
 		"bandwidth_gb_s: 1\nlatency_us: &a [*a]\n": "line 2: cannot unmarshal !!seq",
@@ -247,7 +247,7 @@ func TestNetworks(t *testing.T) {
 	}
 	large := filepath.Join(t.TempDir(), "large.yaml")
 	test.Check(t, errors.Join(os.WriteFile(large, []byte("bandwidth_gb_s: 1"), 0o644), os.Truncate(large, mostBytes+1)))
-	for name, want := range map[string]string{large: "it has more than 1048576 bytes", t.TempDir(): "is a directory", os.DevNull: "it has no keys with values", "ethernet": ""} {
+	for name, want := range map[string]string{large: "must have at most 1048576 bytes", t.TempDir(): "is a directory", os.DevNull: "must have keys with values", "ethernet": ""} {
 		if n, err := FindNetwork(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q", name, n, err, want)
 		}

@@ -12,10 +12,10 @@ import (
 	"github.com/halox/halox/results"
 )
 
-// auto is the scheme, or path, of a config that leaves it open.
+// auto is the value of a scheme or path that halox chooses.
 const auto = "auto"
 
-// Wanted says which measured steps a forecast is fitted to.
+// Wanted selects the measured steps to which a forecast is fitted.
 type Wanted struct {
 	Scheme, Order, Path string // of the config; Scheme and Path may be "auto"
 	Precision           string
@@ -24,7 +24,7 @@ type Wanted struct {
 	OverProcesses       func(scheme string) bool // whether a scheme runs over several processes
 }
 
-// MeasuredFile is a record of steps, with the network that joined its hosts, where these are several.
+// MeasuredFile is a record of steps, with the network between its hosts, if there are several.
 type MeasuredFile struct {
 	results.Source
 	network Network
@@ -44,8 +44,8 @@ func ReadMeasured(names []string) (all []MeasuredFile, err error) {
 			m := MeasuredFile{Source: source}
 			m.count()
 			if hosts := slices.Max(append(m.hosts, 0)) + 1; (hosts > 1) != joined {
-				return nil, fmt.Errorf("%s: name the network of a record of several hosts, and of no other, as "+
-					"FILE@NETWORK: the number of its hosts is %d", name, hosts)
+				return nil, fmt.Errorf("%s: must have a network if and only if it is a record of several hosts, as "+
+					"FILE@NETWORK: it has %d", name, hosts)
 			}
 			if joined {
 				if m.network, err = FindNetwork(network); err != nil {
@@ -80,11 +80,11 @@ func (m *MeasuredFile) count() {
 	}
 }
 
-// samples returns the steps of the stencil and precision in some records, by how they were made. Of
-// several measurements of one step the shortest counts: others were disturbed.
+// samples returns the steps of the stencil and precision in some records, by scheme and path. Of several measurements
+// of a step the shortest counts: others were disturbed.
 func (w Wanted) samples(p Problem, all []MeasuredFile) (steps map[string][]sample) {
 	steps = map[string][]sample{}
-	alone := map[string][]sample{} // by scheme: a device alone sends nothing by any path
+	alone := map[string][]sample{} // by scheme: a single device has no path
 	for _, m := range all {
 		for _, row := range m.Rows {
 			s, ok := m.stepOf(w, p, row)
@@ -122,7 +122,7 @@ func shortest(all []sample) (some []sample) {
 	return some
 }
 
-// pathsOf says by which paths the messages of a row went.
+// pathsOf returns the paths of the messages of a row.
 func (m *MeasuredFile) pathsOf(row results.Row) string {
 	devices, _ := row.Float("devices")
 	switch {
@@ -141,7 +141,7 @@ func (m *MeasuredFile) stepOf(w Wanted, p Problem, row results.Row) (s sample, o
 	name := row.Text("scheme")
 	wanted := w.Scheme == auto || w.Scheme == name
 	if !measured || row.Unit(results.Step) != "us" || !wanted || !w.OverProcesses(name) || row.Text("norms") != "" ||
-		row.Text("steps_an_exchange") != "" ||
+		row.Text("steps_per_exchange") != "" ||
 		row.Text("precision") != w.Precision ||
 		row.Text("stencil") != fmt.Sprintf("%d-point", w.StencilPoints) {
 		return s, false
@@ -163,7 +163,7 @@ func (m *MeasuredFile) stepOf(w Wanted, p Problem, row results.Row) (s sample, o
 		}
 	}
 	s.Network, s.Step = m.network, time.Duration(took.Median*1e3)
-	if s.Grid, err = domain.NewGrid(size, [3]bool{}); err != nil {
+	if s.Grid, err = domain.NewGrid(size, nil); err != nil {
 		return s, false
 	}
 	if s.Cut, ok = m.cutOf(p, s.Grid, parts); s.Cut.Hosts.Product() == 1 {
@@ -172,8 +172,8 @@ func (m *MeasuredFile) stepOf(w Wanted, p Problem, row results.Row) (s sample, o
 	return s, ok
 }
 
-// cutOf returns over which hosts, and over which devices of each, a grid was cut into these parts: over one, or as
-// processes cut it, and nothing where they have cut it in another way.
+// cutOf returns the parts over hosts, and over the devices of each host, of a decomposition: all on one host, or as
+// processes decompose it; ok is false for any other decomposition.
 func (m *MeasuredFile) cutOf(p Problem, grid domain.Grid, parts domain.Vec) (Cut, bool) {
 	devices, hosts := int(parts.Product()), 1
 	if devices <= len(m.hosts) {
@@ -192,7 +192,7 @@ func (m *MeasuredFile) cutOf(p Problem, grid domain.Grid, parts domain.Vec) (Cut
 	return c, true
 }
 
-// maxParts is how many parts along an axis a cut of a record has at most.
+// maxParts is the maximum number of parts along an axis in a record.
 const maxParts = 1 << 17
 
 // partsOf reads a cut, such as 1 x 2 x 2.

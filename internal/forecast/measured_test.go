@@ -82,8 +82,8 @@ func TestMeasuredStepsOfProcesses(t *testing.T) {
 func TestNetworkOfMeasuredHosts(t *testing.T) {
 	two, one := written(t, 2, 2, 1), written(t, 1, 2, 1)
 	for name, want := range map[string]string{
-		two: "name the network of a record of several hosts", one + "@hdr200": "name the network of a record of several hosts",
-		two + "@nowhere": `no network "nowhere"`,
+		two: "must have a network if and only if", one + "@hdr200": "must have a network if and only if",
+		two + "@nowhere": `got "nowhere"`,
 	} {
 		if all, err := ReadMeasured([]string{name}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v, want %q", name, all, err, want)
@@ -97,7 +97,7 @@ func TestWantedSteps(t *testing.T) {
 		stepRow("two-stream", "", 64, 1, 9), stepRow("two-stream", "peer", 64, 2, 5).Label("order", "pairwise"),
 		stepRow("two-stream", "peer", 64, 2, 6).Label("order", "left-right"), stepRow("assisted", "peer", 64, 2, 4),
 		stepRow("assisted", "staged", 64, 2, 7), stepRow("assisted", "peer", 64, 2, 3).Label("norms", "every-step"),
-		stepRow("assisted", "direct", 64, 2, 3).Label("steps_an_exchange", 2), stepRow("assisted", "direct", 64, 2, 3).Label("precision", "float32"),
+		stepRow("assisted", "direct", 64, 2, 3).Label("steps_per_exchange", 2), stepRow("assisted", "direct", 64, 2, 3).Label("precision", "float32"),
 		stepRow("assisted", "direct", 64, 2, 3).Label("stencil", "27-point"), stepRow("ranks", "direct", 64, 2, 2),
 	}
 	all := test.Must(ReadMeasured([]string{written(t, 1, 1, 2, rows...)}))(t)
@@ -144,9 +144,9 @@ func TestForecastFromProcesses(t *testing.T) {
 	}
 	out.Reset()
 	f.Problem, f.Hosts = heat(8, 8, 8), Doubled(1024)
-	if err := f.Predict(out, r, all); err != nil || !strings.Contains(out.String(), "no more hosts: ") {
+	if err := f.Predict(out, r, all); err != nil || !strings.Contains(out.String(), "more hosts are not possible: ") {
 		t.Errorf("more devices than points: %v:\n%s", err, out)
 	}
 	f.Devices = 2
-	test.Says(t, f.Predict(io.Discard, r, all), "no steps of several devices of a host")
+	test.Says(t, f.Predict(io.Discard, r, all), "no steps on several devices of a host")
 }

@@ -1,5 +1,5 @@
-// Package forecast says how long a step takes on machines that are not there: hosts with some devices each, joined by a
-// network. A model with few parameters is fitted to steps that were measured, and says how far it is from those.
+// Package forecast predicts the time of a step on machines that are not available: hosts with several devices each,
+// connected by a network. A model with few parameters is fitted to measured steps, and its errors are reported.
 package forecast
 
 import (
@@ -11,10 +11,9 @@ import (
 	"github.com/halox/halox/domain"
 )
 
-// model says how long a step takes. A device sweeps all its points in the larger of two times: the least that a step
-// takes, and that of its points, of which each takes Near where all fit into the caches; of more points than Cached
-// those beyond take Point. Where it has neighbours, Together is added, and of its exchange what lasts longer than the
-// share Hidden of the sweep:
+// model predicts the time of a step. A device sweeps all its points in the larger of two times: the minimum of a step,
+// and the sum over its points, where the first Cached points take Near each, and the others Point. If it has neighbors,
+// Together is added, and the time by which its exchange exceeds the fraction Hidden of the sweep:
 //
 //	step = sweep + Together + max(0, exchange - Hidden sweep)
 //	exchange = messages Message + max(bytes within the host / Within, network)
@@ -25,18 +24,18 @@ import (
 type model struct {
 	Least    float64 // a step without points
 	Near     float64 // a point of a subdomain that fits into the caches
-	Cached   float64 // points that do
-	Point    float64 // one beyond these
-	Together float64 // devices keep in step
-	Message  float64 // beside its bytes, of a device
+	Cached   float64 // points that fit into the caches
+	Point    float64 // each other point
+	Together float64 // synchronization of devices
+	Message  float64 // time of a message of a device, in addition to its bytes
 	Within   float64 // bytes/s from device to device of a host
-	Hidden   float64 // share of a sweep behind which an exchange hides, 0 to 1
+	Hidden   float64 // share of a sweep that can hide an exchange, 0 to 1
 }
 
-// sharpness is how quickly Least and the time of all points take over from each other: the power of their norm.
+// sharpness defines the transition between Least and the time of all points: the power of their norm.
 const sharpness = 4
 
-// sweep returns the time that a device sweeps.
+// sweep returns the time of a device's sweep.
 func (m model) sweep(points int64) float64 {
 	n := float64(points)
 	all := m.Near*min(n, m.Cached) + m.Point*max(0, n-m.Cached)
@@ -66,16 +65,16 @@ type Problem struct {
 	Grid    domain.Grid
 	Width   domain.Radius // of the ghosts
 	Element int           // bytes of a point, of all fields that are exchanged
-	Parts   domain.Vec    // a cut for machines with as many devices; 0 where there is none
+	Parts   domain.Vec    // decomposition for machines with as many devices; 0: none
 }
 
-// Cut is a grid over a machine, first over its hosts and then over their devices.
+// Cut is a decomposition over a machine, first over its hosts and then over their devices.
 type Cut struct {
 	Hosts, Devices domain.Vec // parts
 }
 
-// CutOver returns the cut over so many hosts of so many devices, as processes on them have it: that of the problem
-// where it is one of so many parts, else that of domain.NestedParts.
+// CutOver returns the decomposition over the given numbers of hosts and devices per host, as processes on them choose
+// it: that of the problem if it has as many parts, otherwise that of domain.NestedParts.
 func (p Problem) CutOver(hosts, devices int) (Cut, error) {
 	cut := func() (outer, inner domain.Vec, err error) {
 		return domain.NestedParts(p.Grid, hosts, devices, p.Width)
@@ -90,8 +89,8 @@ func (p Problem) CutOver(hosts, devices int) (Cut, error) {
 	return Cut{over, parts}, nil
 }
 
-// grown returns the problem that gives each of so many hosts the grid of this one, by about as many along each axis,
-// and its cut.
+// grown returns the problem in which each host has a grid of the size of this one, with about as many hosts along each
+// axis, and its decomposition.
 func (p Problem) grown(hosts, devices int) (Problem, Cut, error) {
 	all := factors(hosts, p.Grid.Dims)
 	over := slices.MinFunc(all, func(a, b domain.Vec) int { return cmp.Compare(a[0]+a[1]+a[2], b[0]+b[1]+b[2]) })
@@ -102,7 +101,8 @@ func (p Problem) grown(hosts, devices int) (Problem, Cut, error) {
 	return p, c, err
 }
 
-// factors returns all ways to cut along some axes into so many parts, those first that cut the slowest axis most.
+// factors returns all decompositions along some axes into the given number of parts, in descending order of the parts
+// along the slowest axis.
 func factors(n, dims int) (all []domain.Vec) {
 	for x := 1; x <= n; x++ {
 		for y := 1; n%x == 0 && y <= n/x; y++ {
@@ -115,7 +115,7 @@ func factors(n, dims int) (all []domain.Vec) {
 	return all
 }
 
-// load is what a device has to do in a step, of those that have the most to do.
+// load is the work of the busiest device in a step.
 type load struct {
 	points   int64 // that it owns
 	messages int   // that it sends
@@ -134,12 +134,12 @@ func (p Problem) loadOf(c Cut) (l load) {
 	l.points = box.Product()
 	for a := range p.Grid.Dims {
 		bytes := l.points / int64(box[a]) * int64(p.Element) * int64(max(p.Width.Minus[a], p.Width.Plus[a]))
-		beyond := neighbours(c.Hosts[a], p.Grid.Periodic[a])
+		beyond := neighbors(c.Hosts[a], p.Grid.Periodic[a])
 		within, outside := 0, beyond
 		if c.Devices[a] > 1 {
 			within, outside = 1, min(1, beyond)
 			if beyond == 0 {
-				within = neighbours(c.Devices[a], p.Grid.Periodic[a])
+				within = neighbors(c.Devices[a], p.Grid.Periodic[a])
 			}
 		}
 		l.messages, l.abroad = l.messages+within+outside, l.abroad+outside
@@ -152,8 +152,8 @@ func (p Problem) loadOf(c Cut) (l load) {
 	return l
 }
 
-// neighbours returns how many a part has along an axis at most.
-func neighbours(parts int, periodic bool) int {
+// neighbors returns the maximum number of neighbors of a part along an axis.
+func neighbors(parts int, periodic bool) int {
 	if periodic && parts > 1 {
 		return 2
 	}

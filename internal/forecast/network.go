@@ -15,13 +15,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Network joins hosts. All devices of a host share its adapters.
+// Network connects hosts. All devices of a host share its adapters.
 type Network struct {
 	Name      string
 	Latency   time.Duration // of the first byte of a message, from host memory to host memory
 	Bandwidth float64       // of an adapter, one way, bytes/s
 	Adapters  int           // of a host
-	Message   time.Duration // what a message takes the hosts beside that: to pack it, to hand it to MPI, to unpack it
+	Message   time.Duration // additional time of the hosts per message: to pack it, to pass it to MPI, to unpack it
 }
 
 // description is a network in the units of files.
@@ -33,8 +33,8 @@ type description struct {
 	Message   float64 `yaml:"message_us"`
 }
 
-// networks are those with a name. Bandwidths are what MPI reaches of the line rate; latencies are those of small
-// messages between two hosts under one switch, as makers and OSU's benchmarks give them.
+// networks are the predefined networks. Bandwidths are those of MPI, below the line rate; latencies are those of small
+// messages between two hosts at one switch, from vendors and the OSU benchmarks.
 var networks = []description{
 	{"10gbe", 30, 1.1, 1, 15},
 	{"100gbe", 3, 11.5, 1, 15},
@@ -56,15 +56,15 @@ func Names() (names []string) {
 // mostBytes is the size of the largest file that describes a network.
 const mostBytes = 1 << 20
 
-// FindNetwork returns the network of a name, or that of a YAML file, if there is one: latency_us, bandwidth_gb_s,
-// adapters (1 if left out) and message_us (15).
+// FindNetwork returns a predefined network, or reads a YAML file with latency_us, bandwidth_gb_s, adapters (default 1)
+// and message_us (default 15).
 func FindNetwork(name string) (Network, error) {
 	if i := slices.IndexFunc(networks, func(d description) bool { return d.Name == name }); i >= 0 {
 		return networks[i].network()
 	}
 	n, err := readNetworkFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return n, fmt.Errorf("there is no network %q, nor a file of that name: take %s, or a file with latency_us and "+
+		return n, fmt.Errorf("network: must be one of %[2]s or a file, got %[1]q; a file has latency_us and "+
 			"bandwidth_gb_s", name, strings.Join(Names(), ", "))
 	}
 	if err != nil {
@@ -85,7 +85,7 @@ func readNetworkFile(name string) (Network, error) {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
 	if len(text) > mostBytes {
-		err = fmt.Errorf("it has more than %d bytes", mostBytes)
+		err = fmt.Errorf("must have at most %d bytes", mostBytes)
 	}
 	if err != nil {
 		return Network{}, err
@@ -99,18 +99,18 @@ func readNetwork(text []byte) (Network, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&d); err == io.EOF {
-		return Network{}, errors.New("it has no keys with values: want latency_us and bandwidth_gb_s, and adapters, " +
-			"message_us and name where they are known")
+		return Network{}, errors.New("must have keys with values: latency_us and bandwidth_gb_s, and optionally " +
+			"adapters, message_us and name")
 	} else if err != nil {
 		return Network{}, err
 	}
 	if err := decoder.Decode(&yaml.Node{}); err != io.EOF {
-		return Network{}, errors.New("it describes more than one network")
+		return Network{}, errors.New("must describe one network, has several")
 	}
 	return d.network()
 }
 
-// network returns the network, unless it is impossible.
+// network returns the network, or an error for invalid values.
 func (d description) network() (Network, error) {
 	for _, v := range []struct {
 		key                string
@@ -119,15 +119,15 @@ func (d description) network() (Network, error) {
 		{"latency_us", d.Latency, 0, 60e6}, {"message_us", d.Message, 0, 60e6},
 		{"bandwidth_gb_s", d.Bandwidth, 1e-6, 1e6}, {"adapters", d.Adapters, 1, 1024},
 	} {
-		if !(v.value >= v.least && v.value <= v.most) { // NaN is neither
-			return Network{}, fmt.Errorf("%s: %v; must be between %v and %v", v.key, v.value, v.least, v.most)
+		if !(v.value >= v.least && v.value <= v.most) { // also rejects NaN
+			return Network{}, fmt.Errorf("%s: must be between %v and %v, got %v", v.key, v.least, v.most, v.value)
 		}
 	}
 	if d.Adapters != math.Trunc(d.Adapters) {
-		return Network{}, fmt.Errorf("adapters: %v; must be a whole number", d.Adapters)
+		return Network{}, fmt.Errorf("adapters: must be a whole number, got %v", d.Adapters)
 	}
 	if strings.ContainsFunc(d.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return Network{}, fmt.Errorf("name: %q has characters that cannot be shown", d.Name)
+		return Network{}, fmt.Errorf("name: must have printable characters only, got %q", d.Name)
 	}
 	micros := func(us float64) time.Duration { return time.Duration(math.Round(us * float64(time.Microsecond))) }
 	return Network{

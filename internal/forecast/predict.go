@@ -16,7 +16,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Forecast says which steps are predicted.
+// Forecast selects the predicted steps.
 type Forecast struct {
 	Problem  Problem
 	Wanted   Wanted // the measured steps that models are fitted to
@@ -25,7 +25,7 @@ type Forecast struct {
 	Networks []Network
 }
 
-// Doubled returns 1, 2, 4 and so on, and the last.
+// Doubled returns 1, 2, 4 and so on, and last.
 func Doubled(last int) (all []int) {
 	for n := 1; n < last; n *= 2 {
 		all = append(all, n)
@@ -33,8 +33,8 @@ func Doubled(last int) (all []int) {
 	return append(all, last)
 }
 
-// Predict fits models to measured steps and predicts steps over each network: of one grid on all hosts, and of one that
-// grows with them. It prints tables, and adds their rows to a record.
+// Predict fits models to measured steps and predicts steps over each network: for a fixed grid, and for one that grows
+// with the number of hosts. It prints tables, and adds their rows to a record.
 func (f Forecast) Predict(out io.Writer, r *results.Record, measured []MeasuredFile) error {
 	by, err := f.candidates(f.Wanted.samples(f.Problem, measured))
 	if err != nil {
@@ -52,7 +52,7 @@ func (f Forecast) Predict(out io.Writer, r *results.Record, measured []MeasuredF
 			}
 			f.print(out, n, mode.about, steps)
 			if err != nil {
-				fmt.Fprintf(out, "no more hosts: %v\n", err)
+				fmt.Fprintf(out, "more hosts are not possible: %v\n", err)
 			}
 			record(r, results.NewRow().Label("network", n.Name).Label("mode", mode.name), steps)
 		}
@@ -60,23 +60,23 @@ func (f Forecast) Predict(out io.Writer, r *results.Record, measured []MeasuredF
 	return nil
 }
 
-// candidate is a way to make steps, with the model that was fitted to its measured ones.
+// candidate is a scheme and path, with the model fitted to its measured steps.
 type candidate struct {
 	name         string
 	model        model
-	fewest       int64 // points of the busiest device, of those that were measured
+	fewest       int64 // smallest measured points of the busiest device
 	seen, unseen deviations
 }
 
-// believed is the largest error at which a model is used; the best one always is.
+// believed is the largest error of a model that is used; the best model is always used.
 const believed = 0.15
 
-// candidates fits a model to each way to make steps, the one with the smallest error first.
+// candidates fits a model to the steps of each scheme and path, the one with the smallest error first.
 func (f Forecast) candidates(steps map[string][]sample) (all []candidate, err error) {
 	for name, samples := range steps {
 		several := func(s sample) bool { return s.Cut.Devices.Product() > 1 }
 		if f.Devices > 1 && !slices.ContainsFunc(samples, several) {
-			err = fmt.Errorf("%s: no steps of several devices of a host were measured: --devices-per-host 1", name)
+			err = fmt.Errorf("%s: no steps on several devices of a host were measured: --devices-per-host 1", name)
 			continue
 		}
 		m, failed := fit(f.Problem, samples)
@@ -92,8 +92,8 @@ func (f Forecast) candidates(steps map[string][]sample) (all []candidate, err er
 		all = append(all, c)
 	}
 	if len(all) == 0 {
-		return nil, errors.Join(errors.New("no steps of this stencil, precision, scheme and path that a model can be "+
-			"fitted to; halox bench schemes --record FILE makes some"), err)
+		return nil, errors.Join(errors.New("must have steps of this stencil, precision, scheme and path, to "+
+			"which a model can be fitted; halox bench schemes --record FILE measures them"), err)
 	}
 	slices.SortFunc(all, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.seen.worst, b.seen.worst), cmp.Compare(a.name, b.name))
@@ -101,10 +101,10 @@ func (f Forecast) candidates(steps map[string][]sample) (all []candidate, err er
 	return all, nil
 }
 
-// printFits prints how far models are from measured steps, and returns those that are used.
+// printFits prints the errors of models, and returns those that are used.
 func printFits(out io.Writer, r *results.Record, all []candidate) (used []candidate) {
-	fmt.Fprint(out, "\nmodels of a step, and how far they are from measured ones: in the median and at worst; and of "+
-		"sizes between that a fit had not seen\n")
+	fmt.Fprint(out, "\nmodels of a step, with their median and largest errors for measured steps; "+
+		"unseen: sizes left out of a fit\n")
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	defer t.Flush()
 	fmt.Fprintln(t, "scheme\tmeasured\tmedian\tworst\tunseen\tmedian\tworst\t")
@@ -134,7 +134,7 @@ func (d deviations) String() string {
 
 func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
-// step is a predicted one.
+// step is a predicted step.
 type step struct {
 	by         string // the fastest candidate
 	hosts      int
@@ -142,12 +142,12 @@ type step struct {
 	load       load          // of the busiest device
 	time       time.Duration // of a step
 	sweep      time.Duration // time of the step without neighbors
-	efficiency float64       // against the first number of hosts
-	beyond     bool          // a device has fewer points than any that was measured
+	efficiency float64       // relative to the first number of hosts
+	beyond     bool          // a device has fewer points than any measured one
 }
 
-// curve returns the steps over a network, up to the first number of hosts that the grid cannot be cut for, whose error
-// it returns too. If weak, the grid grows with the hosts.
+// curve returns the steps over a network, up to the first number of hosts for which the grid cannot be decomposed, and
+// the error of that. If weak, the grid grows with the number of hosts.
 func (f Forecast) curve(n Network, by []candidate, weak bool) (all []step, err error) {
 	for _, hosts := range f.Hosts {
 		p, cut := f.Problem, Cut{}
@@ -200,11 +200,12 @@ func (f Forecast) print(out io.Writer, n Network, about string, steps []step) {
 		n.Name,
 		about, f.Devices, n.Adapters, n.Bandwidth/1e9, p2p.Microseconds(n.Latency), p2p.Microseconds(n.Message))
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "hosts\tdevices\tcut over hosts\tpoints a device\tfrom a host\tstep\tsweep\tefficiency\tscheme")
+	fmt.Fprintln(t, "hosts\tdevices\tdecomposition over hosts\tpoints per device\tsent per host\tstep\tsweep\t"+
+		"efficiency\tscheme")
 	for _, s := range steps {
 		beyond := ""
 		if s.beyond {
-			beyond = ", fewer points than any that was measured"
+			beyond = ", fewer points than any measured step"
 		}
 		fmt.Fprintf(t, "%d\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s%s\n", s.hosts, s.hosts*f.Devices,
 			domain.Times(s.cut.Hosts[:f.Problem.Grid.Dims]), s.load.points, streams.Size(s.load.fromHost),
@@ -230,8 +231,8 @@ func record(r *results.Record, labels results.Row, steps []step) {
 	}
 }
 
-// below returns the fewest hosts whose efficiency is below a share, and whether there are any. Between two of the steps
-// it follows the line through the logarithms of their hosts.
+// below returns the smallest number of hosts whose efficiency is below a share; ok is false if there is none. It
+// interpolates between two steps, linearly in the logarithm of the number of hosts.
 func below(steps []step, share float64) (hosts int, found bool) {
 	i := slices.IndexFunc(steps, func(s step) bool { return s.efficiency < share })
 	if i < 0 {

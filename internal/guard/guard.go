@@ -13,7 +13,7 @@ var (
 	ErrBusy   = errors.New("it is in use")
 )
 
-// Hold is a kind of use.
+// Hold is a type of use.
 type Hold int64
 
 // The kinds of use. Each keeps the object open. At most 2^20 of each may be held at once.

@@ -22,7 +22,7 @@ func TestHoldsBesideEachOther(t *testing.T) {
 			test.Check(t, g.Hold(first))
 			err := g.Hold(second)
 			if errors.Is(err, guard.ErrBusy) != excluded[[2]guard.Hold{first, second}] {
-				t.Errorf("%x beside %x: %v", second, first, err)
+				t.Errorf("%x next to %x: %v", second, first, err)
 			}
 			if err == nil {
 				g.Release(second)

@@ -4,8 +4,8 @@ package host
 
 // Memory is the host's memory as one process sees it, in bytes.
 type Memory struct {
-	Free     int64  // what can be taken without swapping, and without a limit being reached
-	Total    int64  // of the machine, or the least limit where that is less
-	Resident int64  // what this process holds of memory that no file is behind
-	Source   string // which number Free is, for the user
+	Free     int64  // available without swapping and without reaching a limit
+	Total    int64  // of the machine, or the smallest limit if that is less
+	Resident int64  // anonymous memory of this process
+	Source   string // source of Free, for the user
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Host is where the numbers are read.
+// Host reads the numbers.
 type Host struct {
 	proc   procfs.FS
 	self   procfs.Proc
@@ -20,7 +20,7 @@ type Host struct {
 	cpu    []group // cgroups that limit the time of cores
 }
 
-// Open finds the cgroups of this process, of versions 1 and 2, and those around them.
+// Open finds the cgroups of this process, of versions 1 and 2, and their ancestors.
 func Open() (*Host, error) { return openAt("/") }
 
 // openAt is Open for files below a root.
@@ -36,8 +36,8 @@ func openAt(root string) (*Host, error) {
 	return h, h.findGroups(root)
 }
 
-// findGroups finds the cgroups, from the process's own up to where its hierarchy is mounted. A kernel without cgroups
-// has none.
+// findGroups finds the cgroups, from that of the process up to the mount point of its hierarchy. A kernel without
+// cgroups has none.
 func (h *Host) findGroups(root string) error {
 	own, err := h.self.Cgroups()
 	if errors.Is(err, os.ErrNotExist) {
@@ -89,8 +89,8 @@ func shows(m *procfs.MountInfo, g procfs.Cgroup, controller string) bool {
 	return mounted && m.FSType == "cgroup" && slices.Contains(g.Controllers, controller)
 }
 
-// below returns a cgroup's path below what is mounted: all of it where something else is, as in a container
-// whose mount shows its own cgroup as the root.
+// below returns a cgroup's path relative to the mounted root: the whole path if that is not an ancestor, as in a
+// container whose mount shows its own cgroup as the root.
 func below(mounted, path string) string {
 	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(mounted, "/"))
 	if !ok || rest != "" && rest[0] != '/' || strings.HasPrefix(rest, "/..") {
@@ -126,7 +126,7 @@ func (h *Host) Now() (m Memory, err error) {
 	return m, err
 }
 
-// lower lowers what is free to what a limit of the process leaves.
+// lower reduces the free memory to the rest of a limit of the process.
 func (m *Memory) lower(limit, used int64, source string) {
 	if limit == math.MaxInt64 {
 		return
@@ -137,7 +137,7 @@ func (m *Memory) lower(limit, used int64, source string) {
 	}
 }
 
-// quota returns how many whole cores the quotas leave, math.MaxInt without one.
+// quota returns the number of whole cores in the CPU quotas, math.MaxInt without one.
 func (h *Host) quota() int {
 	cores := math.MaxInt
 	for _, g := range h.cpu {
@@ -148,8 +148,8 @@ func (h *Host) quota() int {
 	return cores
 }
 
-// Cores returns how many cores the host has, also those that this process may not use. ok is false where that is not
-// known.
+// Cores returns the number of cores of the host, including those that this process may not use. ok is false if it is
+// not known.
 func Cores() (n int, ok bool) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -168,9 +168,9 @@ type group struct {
 	dir  string
 }
 
-// version is the files of a version of cgroups. Reclaimed are the fields of memory.stat that count what belongs to
-// files: the kernel drops it before it refuses memory. Shares are one or two files with the quota and the period, both
-// in microseconds.
+// version is the files of a version of cgroups. Reclaimed are the fields of memory.stat that count file memory, which
+// the kernel reclaims before an allocation fails. Shares are one or two files with the quota and the period, both in
+// microseconds.
 type version struct {
 	limits    []string
 	usage     string
@@ -185,7 +185,7 @@ var (
 		[]string{"inactive_file", "active_file"}, []string{"cpu.max"}}
 )
 
-// lower lowers what is free to what the cgroup leaves. A file that cannot be read is no limit.
+// lower reduces the free memory to the rest of the cgroup's limit. A file that cannot be read is not a limit.
 func (g group) lower(m *Memory) {
 	for _, name := range g.limits {
 		limit, ok := g.number(name)
@@ -204,7 +204,7 @@ func (g group) lower(m *Memory) {
 	}
 }
 
-// share reads how much time of cores a cgroup may take in each period; ok is false without a quota.
+// share reads the CPU quota of a cgroup, as a fraction of the period; ok is false without a quota.
 func (g group) share() (limit, period int64, ok bool) {
 	text := ""
 	for _, name := range g.shares {
@@ -218,7 +218,7 @@ func (g group) share() (limit, period int64, ok bool) {
 	return limit, period, n == 2 && limit > 0 && period > 0
 }
 
-// number reads a file of one number; ok is false where it says "max".
+// number reads a file of one number; ok is false if it is "max".
 func (g group) number(file string) (n int64, ok bool) {
 	text, err := os.ReadFile(filepath.Join(g.dir, file))
 	if err != nil {
@@ -228,7 +228,7 @@ func (g group) number(file string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// cached returns how much of a cgroup's usage belongs to files.
+// cached returns the part of a cgroup's usage that is file memory.
 func (g group) cached() (sum int64) {
 	text, err := os.ReadFile(filepath.Join(g.dir, "memory.stat"))
 	if err != nil {

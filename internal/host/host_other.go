@@ -7,16 +7,16 @@ import (
 	"math"
 )
 
-// Host is where the numbers are read.
+// Host reads the numbers.
 type Host struct{}
 
-// Open returns an error: what is free is not known here.
+// Open returns an error: the free memory is not known on this system.
 func Open() (*Host, error) {
-	return nil, errors.New("what is free of the host's memory is not known on this system")
+	return nil, errors.New("the free memory of the host is not known on this system")
 }
 
-// Now is for hosts that Open found.
-func (*Host) Now() (Memory, error) { return Memory{}, errors.New("it is not known") }
+// Now returns an error.
+func (*Host) Now() (Memory, error) { return Memory{}, errors.New("not known") }
 
 func (*Host) quota() int { return math.MaxInt }
 

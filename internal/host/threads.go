@@ -6,12 +6,11 @@ import (
 	"sync"
 )
 
-// Threads returns how many threads of this process run at the same time, at least 1: as many as GOMAXPROCS says, but
-// at most one per core that it may use and per whole core of its CPU quota. Waits may spin where no more threads than
-// that are busy.
+// Threads returns how many threads of this process run at the same time, at least 1: GOMAXPROCS, but at most one per
+// core that it may use and per whole core of its CPU quota. Waits may spin if no more threads than that are busy.
 func Threads() int { return max(1, min(runtime.GOMAXPROCS(0), runtime.NumCPU(), quota())) }
 
-// quota is the whole cores of the CPU quota when the process first asked, math.MaxInt without a quota.
+// quota is the number of whole cores in the CPU quota at the first call, math.MaxInt without a quota.
 var quota = sync.OnceValue(func() int {
 	h, err := Open()
 	if err != nil {

@@ -1,6 +1,7 @@
 // Package interrupt ends a command at a signal to stop. The first signal ends the command's context, and the command
-// finishes: steps that progress and outputs that are written take the time that they need. A limit holds for what may
-// hang alone, such as a call of a driver or a wait for another process. The second signal ends the command at once.
+// finishes: steps that progress and outputs that are written have no time limit. Only operations that may hang, such as
+// a driver call or a wait for another process, have one. The second signal ends the command at once, unless it repeats
+// the first within a moment.
 package interrupt
 
 import (
@@ -18,20 +19,22 @@ import (
 	"github.com/halox/halox/internal/files"
 )
 
-// ErrInterrupted is the outcome of a command that was told to stop.
+// ErrInterrupted is the error of an interrupted command.
 var ErrInterrupted = errors.New("interrupted")
 
 const (
 	// stopTime is how long a command may take without progress after a signal, unless Patience or Limit says otherwise.
 	stopTime = time.Second
-	// keepTime is how long it may take to write what there is, for a command that did not stop.
+	// keepTime is the time limit for writing partial results of a command that did not stop.
 	keepTime = 700 * time.Millisecond
 	// togetherTime is stopTime for one of several processes: mpirun of Open MPI 4 kills them a second after its signal.
 	togetherTime = 600 * time.Millisecond
-	// look is how often progress is looked at. Time counts in these, so that a machine that is busy or suspended is
-	// not taken for a command that hangs.
+	// look is the interval of checks for progress. Time is counted in these intervals, so that a busy or suspended
+	// machine does not look like a hanging command.
 	look = 50 * time.Millisecond
-	// gaps is how many times the longest time between two signs of progress so far a command is waited for.
+	// sameTime is how long the same signal counts as the first one: timeout(1) sends it to a process and to its group.
+	sameTime = 200 * time.Millisecond
+	// gaps is the limit without progress, as a multiple of the longest time between two signs of progress so far.
 	gaps = 4
 )
 
@@ -45,26 +48,26 @@ type Watch struct {
 	signals chan os.Signal
 	notes   io.Writer
 
-	mu       sync.Mutex    // of what follows
-	stops    bool          // the command looks at its context
-	doing    string        // "stepping"
-	keep     func() string // writes what the command has, and says what was kept
-	patience time.Duration // the limit of phases that set none
-	limit    time.Duration // of this phase
-	busy     func() bool   // reports work of this phase that cannot hang; nil for none
-	quiet    bool          // says nothing
-	verbose  bool          // prints each phase
-	begun    time.Time     // when Verbose was called
-	progress int64         // grows with each sign of progress
-	last     time.Time     // when the phase gave the last sign
-	longest  time.Duration // between two of its signs
+	mu       sync.Mutex      // of what follows
+	stops    bool            // the command observes its context
+	doing    string          // "stepping"
+	keep     func() string   // writes partial results, and describes them
+	patience time.Duration   // the limit of phases that set none
+	limit    time.Duration   // of this phase
+	busy     func() bool     // reports work of this phase that cannot hang; may be nil
+	quiet    bool            // prints nothing
+	verbose  bool            // prints each phase
+	pass     func(os.Signal) // takes the signals instead; may be nil
+	begun    time.Time       // when Verbose was called
+	progress int64           // grows with each sign of progress
+	last     time.Time       // time of the last sign of progress in the phase
+	longest  time.Duration   // longest time between two signs of the phase
 }
 
 // watchKey is the key of the watch in a command's context.
 type watchKey struct{}
 
-// Catch listens to the signals to stop from now on, except those that this process was started to ignore, as
-// nohup does.
+// Catch handles the signals to stop from now on, except those that were ignored when this process started, as by nohup.
 func Catch(parent context.Context, notes io.Writer) *Watch {
 	w := &Watch{signals: make(chan os.Signal, 2), notes: notes, patience: stopTime}
 	ctx, cancel := context.WithCancel(parent)
@@ -77,20 +80,24 @@ func Catch(parent context.Context, notes io.Writer) *Watch {
 	return w
 }
 
-// Run runs a command with a context that ends at the first signal. At the second, or without progress for the limit of
-// what it does, the command is abandoned after what it had is kept: the caller ends the process then. The third has
-// its default effect.
+// Run runs a command with a context that ends at the first signal. At the second, or without progress within the limit
+// of its phase, the command is abandoned after its partial results are written: the caller then ends the process. The
+// third has its default effect.
 func (w *Watch) Run(command func(ctx context.Context) error) error {
 	defer w.cancel()
 	defer signal.Stop(w.signals)
 	done := make(chan error, 1)
 	go func() { done <- command(w.ctx) }()
 	var s os.Signal
-	select {
-	case err := <-done:
-		return Outcome(w.ctx, err)
-	case s = <-w.signals:
+	for passed := true; passed; {
+		select {
+		case err := <-done:
+			return Outcome(w.ctx, err)
+		case s = <-w.signals:
+			passed = w.passOn(s)
+		}
 	}
+	first := time.Now()
 	w.cancel()
 	ticks := time.NewTicker(look)
 	defer ticks.Stop()
@@ -99,8 +106,10 @@ func (w *Watch) Run(command func(ctx context.Context) error) error {
 		select {
 		case err := <-done:
 			return Outcome(w.ctx, err)
-		case <-w.signals:
-			limit = 0
+		case again := <-w.signals:
+			if again != s || time.Since(first) > sameTime {
+				limit = 0
+			}
 			continue
 		case <-ticks.C:
 		}
@@ -121,7 +130,18 @@ func (w *Watch) Run(command func(ctx context.Context) error) error {
 	return ErrInterrupted
 }
 
-// limitNow returns how long the command may take until the next sign of progress, 0 if it does not look at its context.
+// passOn gives a signal to the function of Pass. It returns false if there is none.
+func (w *Watch) passOn(s os.Signal) bool {
+	w.mu.Lock()
+	pass := w.pass
+	w.mu.Unlock()
+	if pass != nil {
+		pass(s)
+	}
+	return pass != nil
+}
+
+// limitNow returns the time limit until the next sign of progress, 0 if the command does not observe its context.
 func (w *Watch) limitNow() time.Duration {
 	if !w.stops {
 		return 0
@@ -129,10 +149,10 @@ func (w *Watch) limitNow() time.Duration {
 	return max(w.limit, min(gaps*w.longest, time.Hour))
 }
 
-// force keeps what the command has and says what it was doing, if keepTime is enough. It first waits for what must not
-// be divided, see Whole.
+// force writes the partial results and prints what the command was doing, within keepTime. It first waits for the end
+// of Whole.
 func (w *Watch) force(s os.Signal) {
-	w.mu.Lock() // never unlocked: the command goes no further
+	w.mu.Lock() // never unlocked: the command does not continue
 	files.Abandon()
 	ended := make(chan struct{})
 	go func() {
@@ -152,10 +172,10 @@ func (w *Watch) force(s os.Signal) {
 	case <-ended:
 	case <-time.After(keepTime):
 	}
-	files.Abandon() // what keep, or what it interrupted, was still writing
+	files.Abandon() // outputs that keep, or the interrupted command, was still writing
 }
 
-// change calls do with the watch of a command's context, if it has one.
+// change calls do with the watch of a command's context, if there is one.
 func change(ctx context.Context, do func(w *Watch)) {
 	if w, ok := ctx.Value(watchKey{}).(*Watch); ok {
 		w.mu.Lock()
@@ -164,9 +184,9 @@ func change(ctx context.Context, do func(w *Watch)) {
 	}
 }
 
-// During says what a command does from now on, for a command that looks at its context. If it is ended by force then,
-// keep writes what there is and says so, for example "; r.json has the rows until then". It may be nil.
-// keep is called by another goroutine.
+// During begins a phase of a command that observes its context. doing describes it. If the phase is ended by force,
+// keep writes partial results and describes them, for example "; r.json has the rows until then". It may be nil. keep
+// is called by another goroutine.
 func During(ctx context.Context, doing string, keep func() string) {
 	var notes io.Writer
 	var took time.Duration
@@ -177,7 +197,7 @@ func During(ctx context.Context, doing string, keep func() string) {
 		w.stops, w.doing, w.keep, w.busy, w.limit = true, doing, keep, nil, w.patience
 		w.progress, w.longest, w.last = w.progress+1, 0, time.Time{}
 	})
-	if notes != nil { // not under the lock: a terminal may take nothing
+	if notes != nil { // not under the lock: a terminal may block
 		fmt.Fprintf(notes, "%7.3f s  %s\n", took.Seconds(), doing)
 	}
 }
@@ -187,8 +207,11 @@ func Verbose(ctx context.Context) {
 	change(ctx, func(w *Watch) { w.verbose, w.begun = true, time.Now() })
 }
 
-// Limit says how long what During has said last may take without progress after a signal: None where it cannot hang,
-// 0 for what Patience has said.
+// Notes sets where this package writes.
+func Notes(ctx context.Context, notes io.Writer) { change(ctx, func(w *Watch) { w.notes = notes }) }
+
+// Limit sets how long the current phase may take without progress after a signal: None if it cannot hang, 0 for the
+// limit of Patience.
 func Limit(ctx context.Context, limit time.Duration) {
 	change(ctx, func(w *Watch) {
 		if w.progress, w.limit = w.progress+1, limit; limit == 0 {
@@ -197,13 +220,14 @@ func Limit(ctx context.Context, limit time.Duration) {
 	})
 }
 
-// Busy sets, for the current phase, a function that reports work that takes time and cannot hang, such as compiling: no
-// limit applies meanwhile. Another goroutine calls it. It must not call functions of this package.
+// Busy sets, for the current phase, a function that reports work that takes time and cannot hang, such as compiling:
+// the limit does not apply while it returns true. It is called by another goroutine, and must not call functions of
+// this package.
 func Busy(ctx context.Context, busy func() bool) {
 	change(ctx, func(w *Watch) { w.busy = busy })
 }
 
-// Progress is a sign of progress. Where signs are rare, so is the limit generous.
+// Progress is a sign of progress. If signs are rare, the limit is longer.
 func Progress(ctx context.Context) {
 	change(ctx, func(w *Watch) {
 		now := time.Now()
@@ -214,22 +238,22 @@ func Progress(ctx context.Context) {
 	})
 }
 
-// Patience sets the limit of what the command does from now on, where Limit sets none.
+// Patience sets the limit of all following phases that have none from Limit.
 func Patience(ctx context.Context, limit time.Duration) {
 	change(ctx, func(w *Watch) { w.limit, w.patience, w.progress = limit, limit, w.progress+1 })
 }
 
-// Together says that a command runs as one of several processes, which their launcher ends too. Only the first of them
-// speaks.
+// Together declares that a command runs as one of several processes, which their launcher ends too. Only the first of
+// them prints.
 func Together(ctx context.Context, first bool) {
 	change(ctx, func(w *Watch) { w.patience, w.quiet = togetherTime, !first })
 }
 
-// Quiet says that a command has said what there is to say: it says no more that it is ended by force.
+// Quiet suppresses the message about an end by force: the command has printed its error.
 func Quiet(ctx context.Context) { change(ctx, func(w *Watch) { w.quiet = true }) }
 
-// Whole calls do, which is never divided by an end by force: do calls no other function of this package, and takes
-// little time.
+// Whole calls do, which an end by force does not interrupt: do must be short, and must not call other functions of this
+// package.
 func Whole(ctx context.Context, do func()) {
 	called := false
 	change(ctx, func(*Watch) { called = true; do() })
@@ -238,13 +262,13 @@ func Whole(ctx context.Context, do func()) {
 	}
 }
 
-// Doing returns what During said last that a command does, "" at first.
+// Doing returns the description of the current phase, "" before the first.
 func Doing(ctx context.Context) (what string) {
 	change(ctx, func(w *Watch) { what = w.doing })
 	return what
 }
 
-// Outcome is ErrInterrupted for the error of a context that has ended.
+// Outcome returns ErrInterrupted for the error of an ended context, and other errors unchanged.
 func Outcome(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return ErrInterrupted

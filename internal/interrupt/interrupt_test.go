@@ -6,36 +6,18 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/halox/halox/internal/test"
 )
-
-// noted is what a watch has said.
-type noted struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (n *noted) Write(text []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.text.Write(text)
-}
-
-func (n *noted) String() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.text.String()
-}
 
 // After a signal, what hangs is ended by force and what progresses is waited for; the next signal ends both.
 func TestSignals(t *testing.T) {
 	never := make(chan error)
 	// A watch counts the time that it could run, so commands wait for what it says.
-	progresses := func(ctx context.Context, out *noted, sign func(context.Context)) error {
+	progresses := func(ctx context.Context, out *test.Output, sign func(context.Context)) error {
 		During(ctx, "stepping", nil)
 		<-ctx.Done()
 		for n := 0; n < 20 || out != nil && out.String() == ""; n++ { // three times the limit at least
@@ -46,70 +28,73 @@ func TestSignals(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name    string
-		command func(ctx context.Context, out *noted) error
+		command func(ctx context.Context, out *test.Output) error
 		signals int
 		want    error
 		says    string
 		after   int64 // signs of progress, before the signals
 	}{
-		{"looks at nothing", func(context.Context, *noted) error {
+		{"looks at nothing", func(context.Context, *test.Output) error {
 			return <-never
 		}, 1, ErrInterrupted, "terminated: ended by force\n", 0},
-		{"hangs", func(ctx context.Context, out *noted) error {
+		{"hangs", func(ctx context.Context, out *test.Output) error {
 			During(ctx, "hanging", func() string { return "; kept" })
 			return <-never
 		}, 1, ErrInterrupted, "terminated: ended by force while hanging; kept\n", 0},
-		{"hangs as rank 0 of several", func(ctx context.Context, out *noted) error {
+		{"hangs as rank 0 of several", func(ctx context.Context, out *test.Output) error {
 			Together(ctx, true)
 			During(ctx, "hanging", nil)
 			return <-never
 		}, 1, ErrInterrupted, "terminated: ended by force while hanging\n", 0},
-		{"hangs as another rank", func(ctx context.Context, out *noted) error {
+		{"hangs as another rank", func(ctx context.Context, out *test.Output) error {
 			Together(ctx, false)
 			During(ctx, "hanging", nil)
 			return <-never
 		}, 1, ErrInterrupted, "", 0},
-		{"hangs and has said why", func(ctx context.Context, out *noted) error {
+		{"hangs and has said why", func(ctx context.Context, out *test.Output) error {
 			During(ctx, "hanging", nil)
 			Quiet(ctx)
 			return <-never
 		}, 1, ErrInterrupted, "", 0},
-		{"hangs after it has progressed", func(ctx context.Context, out *noted) error {
+		{"hangs after it has progressed", func(ctx context.Context, out *test.Output) error {
 			During(ctx, "hanging", nil)
 			Limit(ctx, None)
 			<-ctx.Done()
 			Limit(ctx, 0)
 			return <-never
 		}, 1, ErrInterrupted, "terminated: ended by force while hanging\n", 0},
-		{"the second signal", func(ctx context.Context, out *noted) error {
+		{"the second signal", func(ctx context.Context, out *test.Output) error {
 			During(ctx, "writing", nil)
 			Limit(ctx, None)
 			return <-never
-		}, 2, ErrInterrupted, "terminated: ended by force while writing\n", 0},
-		{"keeps forever", func(ctx context.Context, out *noted) error {
+		}, 3, ErrInterrupted, "terminated: ended by force while writing\n", 0},
+		{"keeps forever", func(ctx context.Context, out *test.Output) error {
 			During(ctx, "hanging", func() string { <-never; return "" })
 			return <-never
 		}, 1, ErrInterrupted, "", 0},
-		{"stops", func(ctx context.Context, out *noted) error {
+		{"stops", func(ctx context.Context, out *test.Output) error {
 			During(ctx, "waiting", nil)
 			<-ctx.Done()
 			return fmt.Errorf("wait: %w", ctx.Err())
 		}, 1, ErrInterrupted, "", 0},
-		{"progresses", func(ctx context.Context, out *noted) error {
+		{"gets the same signal twice", func(ctx context.Context, out *test.Output) error {
+			return progresses(ctx, out, Progress)
+		}, 2, nil, "terminated: still stepping; the next signal ends it at once\n", 0},
+		{"progresses", func(ctx context.Context, out *test.Output) error {
 			return progresses(ctx, out, Progress)
 		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 0},
-		{"has several phases", func(ctx context.Context, out *noted) error {
+		{"has several phases", func(ctx context.Context, out *test.Output) error {
 			return progresses(ctx, out, func(ctx context.Context) { During(ctx, "reading", nil) })
 		}, 1, nil, "terminated: still reading; the next signal ends it at once\n", 0},
-		{"has no limit", func(ctx context.Context, out *noted) error {
+		{"has no limit", func(ctx context.Context, out *test.Output) error {
 			return progresses(ctx, out, func(ctx context.Context) { Limit(ctx, None) })
 		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 0},
-		{"is patient", func(ctx context.Context, out *noted) error {
+		{"is patient", func(ctx context.Context, out *test.Output) error {
 			Together(ctx, false)
 			Patience(ctx, time.Hour)
 			return progresses(ctx, nil, func(context.Context) {})
 		}, 1, nil, "", 0},
-		{"compiles", func(ctx context.Context, out *noted) error {
+		{"compiles", func(ctx context.Context, out *test.Output) error {
 			During(ctx, "stepping", nil)
 			Busy(ctx, func() bool { return out.String() == "" })
 			<-ctx.Done()
@@ -118,7 +103,7 @@ func TestSignals(t *testing.T) {
 			}
 			return nil
 		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 0},
-		{"steps slowly", func(ctx context.Context, out *noted) error {
+		{"steps slowly", func(ctx context.Context, out *test.Output) error {
 			During(ctx, "stepping", nil)
 			Progress(ctx)
 			time.Sleep(stopTime)
@@ -132,7 +117,7 @@ func TestSignals(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			var out noted
+			var out test.Output
 			w := Catch(t.Context(), &out)
 			w.signals = make(chan os.Signal) // not those of the process
 			go func() {
@@ -141,8 +126,8 @@ func TestSignals(t *testing.T) {
 					signs = w.progress
 					w.mu.Unlock()
 				}
-				for range tc.signals {
-					w.signals <- syscall.SIGTERM
+				for i := range tc.signals {
+					w.signals <- []os.Signal{syscall.SIGTERM, syscall.SIGTERM, syscall.SIGINT}[i]
 				}
 			}()
 			err := w.Run(func(ctx context.Context) error { return tc.command(ctx, &out) })
@@ -155,15 +140,14 @@ func TestSignals(t *testing.T) {
 
 // What must not be divided is not: an end by force waits for it.
 func TestWhole(t *testing.T) {
-	var out noted
+	var out test.Output
 	w := Catch(t.Context(), &out)
 	never, whole := make(chan error), false
 	err := w.Run(func(ctx context.Context) error {
 		During(ctx, "ending", func() string { return fmt.Sprint(" ", whole) })
 		Whole(ctx, func() {
-			for range 2 {
-				w.signals <- syscall.SIGTERM
-			}
+			w.signals <- syscall.SIGTERM
+			w.signals <- syscall.SIGINT
 			time.Sleep(2 * keepTime)
 			whole = true
 		})

@@ -9,22 +9,21 @@ import (
 	"time"
 )
 
-// A Budget says when enough was measured.
+// A Budget limits the number and the time of measurements.
 type Budget struct {
-	Warm int           // runs that come first and do not count
-	Min  int           // measurements in any case, unless the context ends
-	Max  int           // measurements at most; 0 for no limit but Time
-	Time time.Duration // after which none begins; 0 for no limit but Max
-	// the fraction of the median that its confidence interval may be away from it; 0 to spend it all
+	Warm int           // runs before the first measurement
+	Min  int           // minimum number of measurements, unless the context ends
+	Max  int           // maximum number of measurements; 0: only Time limits them
+	Time time.Duration // time after which none begins; 0: only Max limits them
+	// measurements end when the confidence interval of the median is within this fraction of it; 0: use the whole
+	// budget
 	Within float64
 }
 
 var errEndless = errors.New("measure: a budget needs Max or Time, or it never ends")
 
-// Repeat warms up and then has once measure, until the median is known to
-// Budget.Within or the budget is spent. It returns what it has together with the
-// context's error when that ends, and with the first error of once, which a
-// number that is not finite is too.
+// Repeat warms up and then calls once, until the median is known to Budget.Within or the budget is spent. If the
+// context ends, or once returns an error or a non-finite number, it returns the measurements so far with the error.
 func Repeat(ctx context.Context, b Budget, once func() (float64, error)) (Sample, error) {
 	if b.Max <= 0 && b.Time <= 0 {
 		return Sample{}, errEndless
@@ -47,13 +46,13 @@ func Repeat(ctx context.Context, b Budget, once func() (float64, error)) (Sample
 			if sorted(all).Converged(b.Within) {
 				break
 			}
-			next = n + 1 + n/10 // a look takes as long as some fast measurements
+			next = n + 1 + n/10 // a check takes as long as several fast measurements
 		}
 	}
 	return sorted(all), nil
 }
 
-// spent reports whether nothing of the budget is left after n measurements.
+// spent reports whether the budget is used up after n measurements.
 func (b Budget) spent(n int, start time.Time) bool {
 	if n < max(1, b.Min) {
 		return false
@@ -67,31 +66,30 @@ func measured(ctx context.Context, once func() (float64, error)) (float64, error
 	}
 	v, err := once()
 	if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
-		err = fmt.Errorf("measure: a measurement gave %v", v)
+		err = fmt.Errorf("measure: a measurement must be finite, got %v", v)
 	}
 	return v, err
 }
 
-// A median is over at least MinBatches batches, and over at most MaxBatches where fewer leave it
-// uncertain by more than Within.
+// A median is over at least MinBatches batches, and at most MaxBatches if it is less certain than Within.
 const (
 	MinBatches = 9
 	MaxBatches = 4 * MinBatches
 	Within     = 0.01
 )
 
-// Pace says how long the batches of a median are.
+// Pace sets the duration of the batches of a median.
 type Pace struct {
-	First, Max int           // runs of the first batch, and of any
+	First, Max int           // runs of the first batch, and maximum runs
 	Batch      time.Duration // target duration of a batch
 }
 
-// maxFirst is how long the first batch may take, by what its first run takes: far less than benchmarks wait for a
+// maxFirst is the maximum duration of the first batch, estimated from its first run: far less than the time limit of a
 // batch.
 const maxFirst = 5 * time.Second
 
-// Measure returns the sample of what batches return: the time of one of n runs, in microseconds. After MinBatches no
-// batch begins later than twice their target duration. When the context ends, Measure returns the context's error.
+// Measure returns the sample of the results of batches: the time of one of n runs, in microseconds. After MinBatches no
+// batch begins later than twice their target duration. If the context ends, Measure returns the context's error.
 func (p Pace) Measure(ctx context.Context, batch func(n int) (float64, error)) (Sample, error) {
 	one, err := batch(1) // warms up
 	if err != nil {
@@ -106,8 +104,8 @@ func (p Pace) Measure(ctx context.Context, batch func(n int) (float64, error)) (
 	return Repeat(ctx, budget, func() (float64, error) { return batch(n) })
 }
 
-// runs returns how many runs take the target duration of a batch. The overhead of a batch makes few runs
-// seem slow, so it measures again with more.
+// runs returns the number of runs that take the target duration of a batch. The overhead of a batch makes few runs seem
+// slow, so it measures again with more.
 func (p Pace) runs(ctx context.Context, batch func(n int) (float64, error)) (int, error) {
 	for n := p.First; ; {
 		if err := ctx.Err(); err != nil {

@@ -1,7 +1,7 @@
-// Package measure repeats measurements until they say enough, and sums them up.
+// Package measure repeats measurements until their median is known well enough, and summarizes them.
 //
-// It assumes nothing about how times are distributed: a [Sample] is medians,
-// quartiles and an interval of order statistics. [Repeat] is the loop.
+// It assumes nothing about the distribution of times: a [Sample] has the median, quartiles and an interval of order
+// statistics. [Repeat] is the loop.
 package measure
 
 import (
@@ -9,25 +9,23 @@ import (
 	"slices"
 )
 
-// A Sample sums up repeated measurements of one quantity. One of a single number,
-// see [Exact], has that as its median and N of 1.
+// A Sample summarizes repeated measurements of one quantity. For a single number, see [Exact], N is 1.
 type Sample struct {
 	N        int
 	Median   float64
 	Q1, Q3   float64 // quartiles
 	Min, Max float64
 
-	// Lo and Hi are order statistics between which the median lies with a probability
-	// of 95% at least, whatever the distribution; see [Sample.Interval].
+	// Lo and Hi are order statistics between which the median lies with a probability of at least 95%, for any
+	// distribution; see [Sample.Interval].
 	Lo, Hi float64
 }
 
-// Exact is the sample of a number that was not repeated.
+// Exact returns the sample of a single number.
 func Exact(v float64) Sample { return NewSample([]float64{v}) }
 
-// NewSample sums up measurements in any order. Quartiles lie between the two
-// measurements next to them, in proportion (R's type 7). It has N of 0 where there
-// are no measurements.
+// NewSample summarizes measurements in any order. Quartiles are interpolated linearly between the two adjacent
+// measurements (R's type 7). N is 0 if there are no measurements.
 func NewSample(all []float64) Sample { return sorted(slices.Sorted(slices.Values(all))) }
 
 func sorted(all []float64) Sample {
@@ -45,7 +43,7 @@ func sorted(all []float64) Sample {
 	return s
 }
 
-// quantile returns the number below which a fraction p of the sorted ones lies.
+// quantile returns the p-quantile of sorted numbers.
 func quantile(all []float64, p float64) float64 {
 	place := p * float64(len(all)-1)
 	i := int(place)
@@ -56,10 +54,9 @@ func quantile(all []float64, p float64) float64 {
 	return all[i]*(1-part) + all[i+1]*part
 }
 
-// rank returns the largest r for which the median of what n numbers are drawn from
-// lies between the r-th smallest and the r-th largest of them with a probability
-// of 95%: the number of draws below the median is binomial with one half. It is 0
-// where n is too small for any, below fewestRanked.
+// rank returns the largest r for which the median of a distribution lies between the r-th smallest and the r-th largest
+// of n samples with a probability of 95%: the number of samples below the median is binomial with p = 1/2. It is 0 for
+// n below fewestRanked, if there is none.
 func rank(n int) int {
 	const outside = 0.025 // on either side
 	r, below := 0, 0.0
@@ -78,21 +75,20 @@ func rank(n int) int {
 // fewestRanked is the smallest number whose rank is above 0.
 const fewestRanked = 6
 
-// Interval returns the bounds of the median's 95% confidence interval. It is false
-// for fewer than 6 measurements, which have none. It takes no longer for more of them: a file may claim any number.
+// Interval returns the bounds of the median's 95% confidence interval; ok is false for fewer than 6 measurements. Its
+// time does not depend on N, which in a file may be any number.
 func (s Sample) Interval() (lo, hi float64, ok bool) { return s.Lo, s.Hi, s.N >= fewestRanked }
 
 // Repeated reports whether there is more than one measurement.
 func (s Sample) Repeated() bool { return s.N > 1 }
 
-// Converged reports whether the median's confidence interval reaches no further
-// from the median than the fraction rel of it, to either side.
+// Converged reports whether both bounds of the median's confidence interval are within the fraction rel of the median.
 func (s Sample) Converged(rel float64) bool {
 	lo, hi, ok := s.Interval()
 	return ok && max(s.Median-lo, hi-s.Median) <= rel*math.Abs(s.Median)
 }
 
-// Finite reports whether all of it are numbers that a file can hold.
+// Finite reports whether all numbers are finite, as files require.
 func (s Sample) Finite() bool {
 	for _, v := range []float64{s.Median, s.Q1, s.Q3, s.Min, s.Max, s.Lo, s.Hi} {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -107,10 +103,9 @@ func (s Sample) Scale(factor float64) Sample {
 	return s.each(func(v float64) float64 { return v * factor })
 }
 
-// Under returns the sample of a positive number over each of the measurements,
-// which are positive, such as a rate from times: what was the first quartile
-// becomes the third. Of an even number of measurements its median, and any
-// quartile, is that of the quotients only nearly.
+// Under returns the sample of a positive number divided by each of the positive measurements, such as a rate from
+// times: the first quartile becomes the third. For an even number of measurements the median is approximate, and so are
+// quartiles in general.
 func (s Sample) Under(number float64) Sample {
 	t := s.each(func(v float64) float64 { return number / v })
 	t.Q1, t.Q3, t.Min, t.Max, t.Lo, t.Hi = t.Q3, t.Q1, t.Max, t.Min, t.Hi, t.Lo

@@ -19,17 +19,17 @@ type Comm struct {
 	rank, size int
 }
 
-// Rank returns which of the processes this one is, from 0.
+// Rank returns the rank of this process, from 0.
 func (c *Comm) Rank() int { return c.rank }
 
-// Size returns how many processes there are.
+// Size returns the number of processes.
 func (c *Comm) Size() int { return c.size }
 
-// Library returns the library that the communicator is of.
+// Library returns the library of the communicator.
 func (c *Comm) Library() *Library { return c.library }
 
-// Dup returns a communicator of the same processes whose messages never meet those of this one. All processes must call
-// it. It waits for the others, at most for the limit.
+// Dup returns a communicator of the same processes with separate messages. All processes must call it. It waits for the
+// others, at most for the limit.
 func (c *Comm) Dup(ctx context.Context, limit time.Duration) (*Comm, error) {
 	f, err := c.library.frames.take()
 	if err != nil {
@@ -43,10 +43,10 @@ func (c *Comm) Dup(ctx context.Context, limit time.Duration) (*Comm, error) {
 	return c.library.made(fCommIdup, f)
 }
 
-// Split returns the communicator of the processes that give the same color, in the order of their keys, then of their
-// ranks. All processes must call it. Colors are not negative. It waits for the others, at most for the limit.
+// Split returns the communicator of the processes with the same color, ordered by key, then by rank. All processes must
+// call it. Colors are not negative. It waits for the others, at most for the limit.
 //
-// The call blocks, and MPI has none that does not: one that is not back in time is left behind on its thread, with its
+// The call blocks, and MPI has no non-blocking one: a call that exceeds the limit is abandoned on its thread, with its
 // frame.
 func (c *Comm) Split(ctx context.Context, limit time.Duration, color, key int) (*Comm, error) {
 	l := c.library
@@ -66,11 +66,11 @@ func (c *Comm) Split(ctx context.Context, limit time.Duration, color, key int) (
 	return l.made(fCommSplit, f)
 }
 
-// made returns the communicator whose handle a function has written into a frame.
+// made returns the communicator whose handle is in a frame.
 func (l *Library) made(fn function, f frame) (_ *Comm, err error) {
 	made := &Comm{library: l, handle: f.handle(l.handles)}
 	if made.handle == l.handles.null {
-		return nil, fmt.Errorf("%s: the library gave no communicator", functionNames[fn])
+		return nil, fmt.Errorf("%s: the library returned no communicator", functionNames[fn])
 	}
 	if err := made.returnErrors(); err != nil {
 		return nil, err
@@ -82,12 +82,12 @@ func (l *Library) made(fn function, f frame) (_ *Comm, err error) {
 	return made, err
 }
 
-// returnErrors has failed calls return, and not end the process.
+// returnErrors makes failed calls return instead of ending the process.
 func (c *Comm) returnErrors() error {
 	return c.library.call(fCommSetErrhandler, "", dl.Args{uintptr(c.handle), uintptr(c.library.handles.errorsReturn)})
 }
 
-// minTagBound is the largest tag that every library has.
+// minTagBound is the smallest value of MPI_TAG_UB that MPI allows.
 const minTagBound = 32767
 
 // LargestTag returns the largest tag that messages may have.
@@ -110,8 +110,7 @@ func (c *Comm) LargestTag() (int, error) {
 	return max(minTagBound, int(*bound)), nil
 }
 
-// Free returns what the communicator holds. All processes must call it, with no request open.
-// Freeing twice does nothing.
+// Free frees the communicator. All processes must call it, with no pending request. Freeing twice does nothing.
 func (c *Comm) Free() error {
 	if c.handle == c.library.handles.null {
 		return nil
@@ -129,8 +128,8 @@ func (c *Comm) Free() error {
 // quietAbort is MPI_Abort of Open MPI without the eight lines that it prints.
 const quietAbort = "ompi_mpi_abort"
 
-// Abort ends all processes at once, this one among them, with that exit code. It returns only if
-// the library fails to. The caller has said why.
+// Abort ends all processes at once, including this one, with the exit code. It returns only if the library fails. The
+// caller must print the reason first.
 func (l *Library) Abort(code int) error {
 	if at := l.loaded.Symbol(quietAbort); at != 0 && l.Family == OpenMPI {
 		dl.Call(at, dl.Args{uintptr(l.handles.world), uintptr(code)})
@@ -138,7 +137,7 @@ func (l *Library) Abort(code int) error {
 	return l.call(fAbort, "", dl.Args{uintptr(l.handles.world), uintptr(code)})
 }
 
-// HostName returns what MPI calls this host.
+// HostName returns MPI's name of this host.
 func (l *Library) HostName() (string, error) { return l.text(fGetProcessorName) }
 
 // Barrier returns when all processes have called it, or an error after the limit.
@@ -158,7 +157,7 @@ func (c *Comm) together(ctx context.Context, limit time.Duration, fn function, a
 	return r.Wait(ctx, limit)
 }
 
-// Broadcast returns, on all processes, the bytes that the root gives; what others give is ignored. All must call it.
+// Broadcast returns, on all processes, the bytes of the root; those of others are ignored. All must call it.
 func (c *Comm) Broadcast(ctx context.Context, limit time.Duration, b []byte, root int) ([]byte, error) {
 	var length [8]byte
 	binary.LittleEndian.PutUint64(length[:], uint64(len(b)))
@@ -188,7 +187,7 @@ func (c *Comm) broadcast(ctx context.Context, limit time.Duration, b []byte, roo
 	})
 }
 
-// Allgather returns what each process gives, by rank. All must call it; together they may give 1 GiB.
+// Allgather returns the bytes of all processes, by rank. All must call it; the total must be at most 1 GiB.
 func (c *Comm) Allgather(ctx context.Context, limit time.Duration, b []byte) (all [][]byte, err error) {
 	lengths, total := make([]int, c.size), 0
 	kind := uintptr(c.library.handles.byteType)
@@ -237,22 +236,22 @@ func (c *Comm) Allgather(ctx context.Context, limit time.Duration, b []byte) (al
 	return all, err
 }
 
-// Request is a message or a collective call under way. The zero value is none. It can be used again once Test or Wait
-// has said that it is done. One goroutine may use it at a time.
+// Request is a pending message or collective call. The zero value is not pending. It can be reused once Test or Wait
+// reports that it is done. One goroutine may use it at a time.
 type Request struct {
 	comm *Comm
 	fn   function
 	peer int // the other rank; allRanks for a collective call
 	tag  int
-	open []frame // of the pieces that are not done
+	open []frame // requests of the pieces that are not done
 }
 
 const allRanks = -2
 
-// withAllRanks is how errors name the ranks that a collective call waits for.
+// withAllRanks describes the ranks of a collective call in errors.
 const withAllRanks = "with all ranks"
 
-// with names the other rank and the tag.
+// with describes the other rank and the tag.
 func (r *Request) with() string {
 	switch {
 	case r.peer == allRanks:
@@ -266,25 +265,26 @@ func (r *Request) with() string {
 // begin prepares the request for calls of a function.
 func (r *Request) begin(c *Comm, fn function, peer, tag int) error {
 	if len(r.open) > 0 {
-		return fmt.Errorf("mpi: %s %s is still under way", functionNames[r.fn], r.with())
+		return fmt.Errorf("mpi: %s %s is still pending", functionNames[r.fn], r.with())
 	}
 	r.comm, r.fn, r.peer, r.tag = c, fn, peer, tag
 	return nil
 }
 
-// Isend begins to send the bytes to a rank. They must not be memory of Go, see Memory, and stay as they are until the
-// request is done. More than 1 GiB travels in several pieces, which the receiver must expect in as many bytes.
+// Isend begins to send the bytes to a rank. They must not be Go memory, see Memory, and must not change until the
+// request is done. More than 1 GiB is sent in several pieces, for which the receiver must request exactly as many
+// bytes.
 func (c *Comm) Isend(r *Request, b []byte, to, tag int) error {
 	return c.IsendAt(r, addressOf(b), len(b), to, tag)
 }
 
-// IsendAt is Isend of bytes at an address, which may be in memory of a GPU if the library takes that.
+// IsendAt is Isend of bytes at an address, which may be GPU memory if the library supports that.
 func (c *Comm) IsendAt(r *Request, address uintptr, bytes, to, tag int) error {
 	return c.message(r, fIsend, address, bytes, to, tag)
 }
 
-// Irecv begins to receive a message of at most len(b) bytes from a rank. The memory must not be Go's. A longer message
-// is an error. One of more than 1 GiB must have exactly len(b) bytes.
+// Irecv begins to receive a message of at most len(b) bytes from a rank. It must not be Go memory. A longer message is
+// an error. A message of more than 1 GiB must have exactly len(b) bytes.
 func (c *Comm) Irecv(r *Request, b []byte, from, tag int) error {
 	return c.IrecvAt(r, addressOf(b), len(b), from, tag)
 }
@@ -294,8 +294,8 @@ func (c *Comm) IrecvAt(r *Request, address uintptr, bytes, from, tag int) error 
 	return c.message(r, fIrecv, address, bytes, from, tag)
 }
 
-// message makes one call for each piece of the bytes, and one for no bytes. Messages of one rank, communicator and tag
-// do not overtake each other.
+// message makes one call for each piece of the bytes, or one call for zero bytes. Messages of one rank, communicator
+// and tag arrive in order.
 func (c *Comm) message(r *Request, fn function, address uintptr, bytes, peer, tag int) error {
 	if err := r.begin(c, fn, peer, tag); err != nil {
 		return err
@@ -313,8 +313,7 @@ func (c *Comm) message(r *Request, fn function, address uintptr, bytes, peer, ta
 	return nil
 }
 
-// add makes a call of the request's function. Its last argument, after those given, is where it writes an MPI_Request:
-// a frame.
+// add calls the request's function with the given arguments and a frame, to which it writes an MPI_Request.
 func (r *Request) add(first ...uintptr) error {
 	l := r.comm.library
 	f, err := l.frames.take()
@@ -332,7 +331,8 @@ func (r *Request) add(first ...uintptr) error {
 	return nil
 }
 
-// Test reports whether the request is done. One that was never begun is. After an error the request is of no more use.
+// Test reports whether the request is done, which it also does for one that was never begun. After an error the request
+// cannot be used.
 func (r *Request) Test() (bool, error) {
 	for len(r.open) > 0 {
 		l, f := r.comm.library, r.open[0]
@@ -349,8 +349,8 @@ func (r *Request) Test() (bool, error) {
 	return true, nil
 }
 
-// Wait waits until the request is done, at most for the limit. After a *LateError, or when the context has ended, the
-// request is still open: MPI may write into the memory that it was begun with.
+// Wait waits until the request is done, at most for the limit. After a *LateError, or if the context ended, the request
+// is still pending: MPI may write to its memory.
 func (r *Request) Wait(ctx context.Context, limit time.Duration) error {
 	if done, err := r.Test(); done || err != nil {
 		return err
@@ -359,7 +359,7 @@ func (r *Request) Wait(ctx context.Context, limit time.Duration) error {
 	return r.comm.library.Await(ctx, limit, r.Test, late)
 }
 
-// Await polls until done returns true or an error, at most for the limit: then it returns what late returns. When the
+// Await polls until done returns true or an error, at most for the limit: then it returns the result of late. If the
 // context ends, the error also has its cause.
 func (l *Library) Await(ctx context.Context, limit time.Duration, done func() (bool, error), late func() error) error {
 	p := newPace(&l.waits)
@@ -377,7 +377,7 @@ func (l *Library) Await(ctx context.Context, limit time.Duration, done func() (b
 	}
 }
 
-// Cancel gives up a receive for which nothing has arrived. It is done when Test says so.
+// Cancel cancels a receive for which nothing has arrived. Test reports when that is done.
 func (r *Request) Cancel() error {
 	for _, f := range r.open {
 		if err := r.comm.library.call(fCancel, r.with(), dl.Args{f.request()}); err != nil {
@@ -387,20 +387,20 @@ func (r *Request) Cancel() error {
 	return nil
 }
 
-// Spin lets at most so many waits at a time poll without sleeping, for up to 50 ms each, and as many calls of Linger;
-// before it is called no wait does for longer than 50 us. Libraries that carry large messages in pieces make progress
-// within calls alone, and so need it. It costs a core for each such wait.
+// Spin sets how many waits at a time may poll without sleeping, for up to 50 ms each, and how many calls of Linger;
+// before it is called no wait does so for longer than 50 us. Libraries that send large messages in pieces make progress
+// only within calls, and need it. Each such wait costs a core.
 func (l *Library) Spin(most int) {
 	l.waits.most.Store(int32(most))
 	l.idle.most.Store(int32(most))
 }
 
-// lingerFor is how long a thread without work polls for more: longer than most steps take. A thread that sleeps takes
-// as long to wake as a message of some 100 KiB takes to arrive.
+// lingerFor is how long a thread without work polls for more: longer than most steps. Waking a sleeping thread takes as
+// long as a message of about 100 KiB.
 const lingerFor = 2 * time.Millisecond
 
-// Linger polls came without sleeping, for up to 2 ms, and reports whether it returned true. It returns false at once
-// where as many other calls poll as Spin allows.
+// Linger polls came without sleeping, for up to 2 ms, and reports whether it returned true. It returns false at once if
+// as many other calls poll as Spin allows.
 func (l *Library) Linger(came func() bool) bool {
 	if !l.idle.take() {
 		return false
@@ -414,7 +414,7 @@ func (l *Library) Linger(came func() bool) bool {
 	return false
 }
 
-// await waits for a result of a call that cannot be told to stop.
+// await waits for the result of a call that cannot be canceled.
 func await(ctx context.Context, limit time.Duration, done <-chan error, name, with string) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

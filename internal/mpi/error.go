@@ -10,25 +10,25 @@ import (
 )
 
 var (
-	// ErrNotFound says that no MPI library could be opened.
+	// ErrNotFound means that no MPI library could be opened.
 	ErrNotFound = errors.New("no MPI library found")
 
-	// ErrUnsupported says that this build cannot call MPI.
+	// ErrUnsupported means that this build cannot call MPI.
 	ErrUnsupported = fmt.Errorf("MPI: %w", dl.ErrUnsupported)
 
-	// ErrLate is what all that waited too long is.
+	// ErrLate is wrapped by errors of waits that exceeded their limit.
 	ErrLate = errors.New("waited too long")
 )
 
-// NotFoundError is an [ErrNotFound] that says what was tried.
+// NotFoundError is an [ErrNotFound] with the libraries that were tried.
 type NotFoundError struct {
 	Tried []Attempt
 }
 
-// Attempt is a library that was not taken, and why.
+// Attempt is a library that was not used, with the reason.
 type Attempt struct{ Library, Why string }
 
-// Error says what to do about it, and lists the attempts.
+// Error returns a remedy and the attempts.
 func (n *NotFoundError) Error() string {
 	var tried []string
 	for _, a := range n.Tried {
@@ -41,15 +41,15 @@ func (n *NotFoundError) Error() string {
 // Is matches ErrNotFound.
 func (n *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
-// Error is a call of MPI that failed.
+// Error is a failed MPI call.
 type Error struct {
 	Call string // MPI's function
-	With string // the other rank and the tag, "" where the call has none
-	Code int    // what it returned
-	Text string // MPI's words for that
+	With string // the other rank and the tag, "" if the call has none
+	Code int    // returned code
+	Text string // MPI's description of the code
 }
 
-// Error names the call, the other rank and the code.
+// Error returns the call, the other rank and the code.
 func (e *Error) Error() string {
 	with := ""
 	if e.With != "" {
@@ -58,14 +58,14 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s%s: %s (%d)", e.Call, with, e.Text, e.Code)
 }
 
-// LateError is an [ErrLate]: a call that was not complete within its limit.
+// LateError is an [ErrLate]: a call that was not completed within its limit.
 type LateError struct {
 	Call  string
 	With  string // the ranks that it waited for
 	Limit time.Duration
 }
 
-// Error names the call, the ranks that it waited for and the limit.
+// Error returns the call, the ranks that it waited for and the limit.
 func (l *LateError) Error() string {
 	return fmt.Sprintf("%s %s: %v for %v", l.Call, l.With, ErrLate, l.Limit)
 }

@@ -4,7 +4,7 @@ package mpi
 // one register.
 type Handle uintptr
 
-// handles are the constants of a family that the binding needs.
+// handles are the constants of a family.
 type handles struct {
 	world, null   Handle // MPI_COMM_WORLD, MPI_COMM_NULL
 	byteType      Handle // MPI_BYTE
@@ -26,7 +26,7 @@ var standardHandles = handles{
 	multiple: 4096, tagBound: 501,
 }
 
-// openMPIHandles returns the handles of Open MPI, which are addresses of its variables.
+// openMPIHandles returns the handles of Open MPI, the addresses of its variables.
 func openMPIHandles(symbol func(string) uintptr) handles {
 	address := func(name string) Handle { return Handle(symbol(name)) }
 	return handles{
@@ -36,8 +36,7 @@ func openMPIHandles(symbol func(string) uintptr) handles {
 	}
 }
 
-// complete reports whether all variables of Open MPI were found. Of other families no handle
-// is zero.
+// complete reports whether all variables of Open MPI were found. Handles of other families are never zero.
 func (h handles) complete() bool {
 	return h.world != 0 && h.null != 0 && h.byteType != 0 && h.errorsReturn != 0
 }

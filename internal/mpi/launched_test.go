@@ -56,7 +56,7 @@ func TestRanksThatFail(t *testing.T) {
 	}
 }
 
-// A launcher and a library that do not know each other are refused, by every rank, and a library that is not there, and one
+// A launcher and a library that do not match are rejected, by every rank, and a library that is not there, and one
 // that is no MPI, are named.
 func TestLibrariesThatDoNotSuit(t *testing.T) {
 	for _, tc := range []struct{ launcher, library, want string }{
@@ -64,7 +64,7 @@ func TestLibrariesThatDoNotSuit(t *testing.T) {
 		{"openmpi", "mpich", "mpirun of Open MPI started this process, which "},
 		{"openmpi", "mpich-abi", "mpirun of Open MPI started this process, which "},
 		{"mpich", "/nowhere/libmpi.so.12", "HALOX_MPI: /nowhere/libmpi.so.12: "},
-		{"mpich", "libm.so.6", "it is no MPI library, or one before MPI 3: it lacks MPI_Init_thread, MPI_Initialized"},
+		{"mpich", "libm.so.6", "must be a library of MPI 3 or newer, lacks MPI_Init_thread, MPI_Initialized"},
 	} {
 		t.Run(tc.launcher+" starts "+tc.library, func(t *testing.T) {
 			in, words := testmpi.Named(t, tc.launcher), []string{tc.want}
@@ -77,7 +77,7 @@ func TestLibrariesThatDoNotSuit(t *testing.T) {
 	}
 }
 
-// Without HALOX_MPI the library beside the launcher is taken.
+// Without HALOX_MPI the library next to the launcher is used.
 func TestFindsTheLibraryOfTheLauncher(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		in.Done(t, testmpi.Job{Program: "collectives", Ranks: 2, Env: []string{"HALOX_MPI="}})

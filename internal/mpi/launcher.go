@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Launcher is what started this process as one of several.
+// Launcher is the launcher that started this process as one of several.
 type Launcher struct {
 	Name      string // "mpirun of Open MPI", for the user
-	Family    Family // of the libraries that it works with; Unknown where it works with several
-	Size      int    // processes that it started; 0 where it does not say
-	Rank      int    // of this one
-	LocalRank int    // of this one, among those of its host; -1 where it does not say
+	Family    Family // family of the libraries that it supports; Unknown if it supports several
+	Size      int    // number of processes; 0 if unknown
+	Rank      int    // rank of this process
+	LocalRank int    // rank of this process on its host; -1 if unknown
 }
 
-// Variable is the environment's variable that names the library.
+// Variable is the environment variable that names the library.
 const Variable = "HALOX_MPI"
 
 // Family is a binary interface of MPI.
@@ -31,9 +31,9 @@ const (
 	Standard Family = "standard ABI" // of MPI 5, which MPICH 5 and Open MPI 6 have
 )
 
-// marks are the variables by which a launcher is known, in the order in which they are looked
-// for: one that was started by another, as mpirun in a job of Slurm, comes before that. A
-// batch script of Slurm has SLURM_NTASKS too, and so that says nothing.
+// marks are the variables that identify a launcher, in the order in which they are checked: one that another may start,
+// such as mpirun in a Slurm job, comes first. SLURM_NTASKS does not identify a launcher, since batch scripts of Slurm
+// have it too.
 var marks = []struct {
 	name                   string
 	family                 Family
@@ -45,9 +45,9 @@ var marks = []struct {
 	{"a launcher with PMIx", Unknown, "", "PMIX_RANK", ""},
 }
 
-// FindLauncher looks in the environment for what started this process. ok is false where
-// nothing did: then it is alone. A variable that is not a number is an error, and so is a rank above 0 of a launcher
-// that has not said of how many: this process is one of several, and would take itself for the only one.
+// FindLauncher finds the launcher of this process in the environment. ok is false if there is none: then this process
+// is the only one. A variable that is not a number is an error, and so is a rank above 0 without the number of
+// processes: this process is one of several, and would otherwise run as the only one.
 func FindLauncher(environment func(string) (string, bool)) (l Launcher, ok bool, err error) {
 	for _, m := range marks {
 		if _, has := environment(m.rank); !has {
@@ -55,14 +55,15 @@ func FindLauncher(environment func(string) (string, bool)) (l Launcher, ok bool,
 		}
 		if _, has := environment(m.size); !has && m.size != "" {
 			if rank, err := number(environment, m.rank, 0); rank > 0 || err != nil {
-				return l, false, cmp.Or(err, fmt.Errorf("%s=%d of %s, but no %s", m.rank, rank, m.name, m.size))
+				return l, false, cmp.Or(err,
+					fmt.Errorf("%s=%d of %s: must be set with %s", m.rank, rank, m.name, m.size))
 			}
 			continue
 		}
 		l = Launcher{Name: m.name, Family: m.family}
 		if _, step := environment("SLURM_STEP_NUM_TASKS"); step && m.size == "PMI_SIZE" {
 			if _, hydra := environment("HYDI_CONTROL_FD"); !hydra {
-				l.Name, l.Family = "srun", Unknown // srun gives the variables of PMI to libraries of any family
+				l.Name, l.Family = "srun", Unknown // srun sets the variables of PMI for libraries of any family
 			}
 		}
 		for _, v := range []struct {
@@ -87,14 +88,13 @@ func number(environment func(string) (string, bool), name string, fallback int) 
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%s=%q is no number of processes", name, text)
+		return 0, fmt.Errorf("%s: must be a number of processes, got %q", name, text)
 	}
 	return n, nil
 }
 
-// Check compares what the launcher says with what a library says of its world. They differ
-// where launcher and library do not know each other: the library of each process then believes
-// that it is alone.
+// Check compares the number of processes of the launcher with that of the library's world. They differ if launcher and
+// library do not match: each process is then alone in its world.
 func (l Launcher) Check(size int, library string) error {
 	started := strconv.Itoa(l.Size)
 	switch {
@@ -105,15 +105,15 @@ func (l Launcher) Check(size int, library string) error {
 	}
 	remedy := "start it with the launcher that belongs to the library, or name the launcher's library in " + Variable
 	if l.Name == "srun" {
-		remedy = "try srun --mpi=pmix or --mpi=pmi2 (srun --mpi=list shows which there are), or " +
+		remedy = "try srun --mpi=pmix or --mpi=pmi2 (srun --mpi=list lists the available ones), or " +
 			"the library's own mpirun"
 	}
-	return fmt.Errorf("%s started %s processes, but for %s there are %d: they do not know each other; %s", l.Name,
+	return fmt.Errorf("%s started %s processes, but %s finds %d: they do not match; %s", l.Name,
 		started, library, size, remedy)
 }
 
-// Alone returns an environment without what launchers have set in it: a program that is started with it is alone for
-// MPI, and keeps what a user has set for a library.
+// Alone returns an environment without the variables of launchers: a program that is started with it is a single
+// process for MPI, and keeps the variables that a user has set for a library.
 func Alone(environment []string) (rest []string) {
 	for _, v := range environment {
 		name, _, _ := strings.Cut(v, "=")
@@ -124,8 +124,8 @@ func Alone(environment []string) (rest []string) {
 	return rest
 }
 
-// ofLaunchers are the beginnings of variables that launchers set. Of Open MPI's parameters these are those that tell a
-// process how to find its launcher.
+// ofLaunchers are the prefixes of variables that launchers set. From Open MPI's parameters, only those with which a
+// process finds its launcher.
 var ofLaunchers = []string{
 	"PMI_", "PMIX_", "PMI2_", "PRTE_", "HYDI_", "HYDRA_", "MPI_LOCAL", "SLURM_", "OMPI_COMM_", "OMPI_UNIVERSE",
 	"OMPI_APP_", "OMPI_FIRST_", "OMPI_NUM_", "OMPI_COMMAND", "OMPI_ARGV", "OMPI_FILE_", "OMPI_MCA_orte_",

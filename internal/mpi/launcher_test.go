@@ -43,10 +43,10 @@ func TestFindLauncher(t *testing.T) {
 		})
 	}
 	for want, env := range map[string]map[string]string{
-		`OMPI_COMM_WORLD_SIZE="many"`: {"OMPI_COMM_WORLD_SIZE": "many", "OMPI_COMM_WORLD_RANK": "0"},
-		`PMI_RANK=1 of `:              {"PMI_RANK": "1"}, // of a launcher that does not say of how many
-		`OMPI_COMM_WORLD_RANK=2 of `:  {"OMPI_COMM_WORLD_RANK": "2", "PMIX_RANK": "2"},
-		`SLURM_PROCID=7 of srun`:      {"SLURM_PROCID": "7", "SLURM_NTASKS": "8"},
+		`must be a number of processes, got "many"`: {"OMPI_COMM_WORLD_SIZE": "many", "OMPI_COMM_WORLD_RANK": "0"},
+		`PMI_RANK=1 of `:             {"PMI_RANK": "1"}, // of a launcher that does not say of how many
+		`OMPI_COMM_WORLD_RANK=2 of `: {"OMPI_COMM_WORLD_RANK": "2", "PMIX_RANK": "2"},
+		`SLURM_PROCID=7 of srun`:     {"SLURM_PROCID": "7", "SLURM_NTASKS": "8"},
 	} {
 		_, _, err := mpi.FindLauncher(func(name string) (string, bool) { v, ok := env[name]; return v, ok })
 		test.Says(t, err, want)
@@ -62,8 +62,8 @@ func TestLauncherCheck(t *testing.T) {
 	}{
 		{"they agree", mpi.Launcher{Name: "srun", Size: 4}, 4, nil},
 		{"the launcher does not say", mpi.Launcher{Name: "a launcher with PMIx"}, 4, nil},
-		{"rank 1 of no size", mpi.Launcher{Name: "a launcher with PMIx", Rank: 1}, 1, []string{"a launcher with PMIx started at least 2 processes", "for lib there are 1"}},
-		{"srun without PMIx", mpi.Launcher{Name: "srun", Size: 4}, 1, []string{"srun started 4 processes", "for lib there are 1", "srun --mpi=pmix"}},
+		{"rank 1 of no size", mpi.Launcher{Name: "a launcher with PMIx", Rank: 1}, 1, []string{"a launcher with PMIx started at least 2 processes", "lib finds 1"}},
+		{"srun without PMIx", mpi.Launcher{Name: "srun", Size: 4}, 1, []string{"srun started 4 processes", "lib finds 1", "srun --mpi=pmix"}},
 		{"another launcher", mpi.Launcher{Name: "mpirun of Open MPI", Size: 4}, 1, []string{"mpirun of Open MPI started 4", "HALOX_MPI"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -15,33 +15,32 @@ import (
 	"github.com/halox/halox/internal/dl"
 )
 
-// Library is an MPI library in this process. It is never unloaded: it has threads, and hooks
-// that run when the process ends.
+// Library is an MPI library in this process. It is never unloaded, since it has threads and exit hooks.
 type Library struct {
-	Path    string // what it was opened by; "the program" where that had it
+	Path    string // name by which it was opened; "the program" if that has it
 	Family  Family
-	Version string // what the library says of itself, one line
+	Version string // version text of the library, one line
 
 	handles handles
 	loaded  dl.Library
 	at      [functions]uintptr
 	frames  frames
-	most    int // bytes that one call is given
+	most    int // maximum bytes of one call
 
 	waits waits // for events of MPI
-	idle  waits // of threads without work, see Linger
+	idle  waits // waits of threads without work, see Linger
 
 	lock sync.Mutex
-	main *mainThread // nil before Init, and where another has started MPI
+	main *mainThread // nil before Init, and if the program has started MPI itself
 }
 
-// mainThread is the thread that starts MPI and ends it: MPI wants one thread for both.
+// mainThread is the thread that starts MPI and ends it: MPI requires one thread for both.
 type mainThread struct {
-	end   chan struct{} // closed to have MPI ended
-	ended chan error    // of MPI_Finalize
+	end   chan struct{} // closed to end MPI
+	ended chan error    // result of MPI_Finalize
 }
 
-// mostBytes is what one call is given: counts are ints, and MPI_Isend_c is not in all libraries.
+// mostBytes is the maximum of one call: counts are ints, and not all libraries have MPI_Isend_c.
 const mostBytes = 1 << 30
 
 // A function is an index of the table of addresses.
@@ -84,12 +83,11 @@ var functionNames = [functions]string{
 	"MPI_Error_string", "MPI_Get_library_version", "MPI_Get_processor_name",
 }
 
-// Open opens the library. Where the process has MPI already, that is the one; else the one
-// that override names, else the first that can be had: beside the launcher, then where the
-// loader looks. The error is a *NotFoundError, ErrUnsupported, or says what is wrong with the
-// library that override names.
+// Open opens the library: the one that the process has already loaded, otherwise the one that override names, otherwise
+// the first one found: next to the launcher, then in the loader's path. The error is a *NotFoundError, ErrUnsupported,
+// or describes the problem with the library that override names.
 //
-// The library is not started: see Init and Lend.
+// It does not start MPI: see Init and Lend.
 func Open(override string, launcher Launcher) (*Library, error) {
 	if _, err := dl.Open("", dl.Now); errors.Is(err, dl.ErrUnsupported) {
 		return nil, ErrUnsupported
@@ -115,8 +113,8 @@ func Open(override string, launcher Launcher) (*Library, error) {
 	return nil, &NotFoundError{tried}
 }
 
-// inProcess returns the library that the program is linked with, or has loaded by one of the
-// usual names; nil where there is none.
+// inProcess returns the library that the program is linked with, or has loaded by one of the usual names; nil if there
+// is none.
 func inProcess() *Library {
 	for _, name := range append([]string{""}, filesOf(Unknown)...) {
 		flags := dl.Now
@@ -134,7 +132,7 @@ func inProcess() *Library {
 	return nil
 }
 
-// openOne loads a library, and leaves the signals as they were.
+// openOne loads a library, and restores the signal handlers.
 func openOne(path string) (*Library, error) {
 	if err := quiet(); err != nil {
 		return nil, err
@@ -154,7 +152,7 @@ func openOne(path string) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.Family == OpenMPI { // whose plugins look for its symbols among the global ones
+	if l.Family == OpenMPI { // its plugins need its symbols to be global
 		if _, err := dl.Open(path, dl.Now|dl.Global); err != nil {
 			return nil, err
 		}
@@ -162,12 +160,12 @@ func openOne(path string) (*Library, error) {
 	return l, nil
 }
 
-// newLibrary finds the functions and the family of a library that is loaded.
+// newLibrary finds the functions and the family of a loaded library.
 func newLibrary(path string, library dl.Library) (*Library, error) {
 	l := &Library{Path: path, loaded: library, most: mostBytes}
 	at, missing := library.Table(functionNames[:])
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("it is no MPI library, or one before MPI 3: it lacks %s", strings.Join(missing, ", "))
+		return nil, fmt.Errorf("must be a library of MPI 3 or newer, lacks %s", strings.Join(missing, ", "))
 	}
 	copy(l.at[:], at)
 	if err := l.findFamily(library); err != nil {
@@ -181,8 +179,8 @@ func newLibrary(path string, library dl.Library) (*Library, error) {
 	return l, nil
 }
 
-// findFamily tells the family, as mpi4py does: the standard ABI says its version, Open MPI has
-// variables, and what is left is of MPICH's ABI.
+// findFamily finds the family, as mpi4py does: the standard ABI has a version, Open MPI has variables, and all others
+// have MPICH's ABI.
 func (l *Library) findFamily(library dl.Library) error {
 	if major, err := l.abiVersion(library); err != nil {
 		return err
@@ -196,12 +194,12 @@ func (l *Library) findFamily(library dl.Library) error {
 	}
 	l.Family, l.handles = OpenMPI, openMPIHandles(library.Symbol)
 	if !l.handles.complete() {
-		return fmt.Errorf("it is an Open MPI that lacks some of its variables: %+v", l.handles)
+		return fmt.Errorf("is an Open MPI without some of its variables: %+v", l.handles)
 	}
 	return nil
 }
 
-// abiVersion returns the major version of the standard ABI that a library has, 0 of none.
+// abiVersion returns the major version of the standard ABI of a library, 0 if it has another ABI.
 func (l *Library) abiVersion(library dl.Library) (int32, error) {
 	at := library.Symbol("MPI_Abi_get_version")
 	if at == 0 {
@@ -219,7 +217,7 @@ func (l *Library) abiVersion(library dl.Library) (int32, error) {
 	return f.int32At(0), nil
 }
 
-// maxText is the longest text that a library writes: MPI_MAX_LIBRARY_VERSION_STRING of MPICH.
+// maxText is the maximum length of a text from a library: MPI_MAX_LIBRARY_VERSION_STRING of MPICH.
 const maxText = 8192
 
 // text calls a function that writes a text and its length.
@@ -238,16 +236,16 @@ func (l *Library) text(fn function, first ...uintptr) (string, error) {
 	return string(text), nil
 }
 
-// oneLine returns the first line of a text, words apart by single blanks.
+// oneLine returns the first line of a text, with single spaces between words.
 func oneLine(text string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return strings.Join(strings.Fields(first), " ")
 }
 
-// theProgram is the path of a library that the program is linked with.
+// theProgram is the name of a library that the program is linked with.
 const theProgram = "the program"
 
-// File returns what another process opens the library by; "" where only this program has it.
+// File returns the name by which another process can open the library; "" if only this program has it.
 func (l *Library) File() string {
 	if l.Path == theProgram {
 		return ""
@@ -255,10 +253,10 @@ func (l *Library) File() string {
 	return l.Path
 }
 
-// String names the library as messages do.
+// String returns the name of the library for messages.
 func (l *Library) String() string { return fmt.Sprintf("%s (%s)", l.Path, l.Version) }
 
-// call calls a function and makes an error of its result.
+// call calls a function and converts its result into an error.
 func (l *Library) call(fn function, with string, a dl.Args) error {
 	if code := dl.Call(l.at[fn], a); code != 0 {
 		return l.failure(fn, with, code)
@@ -269,12 +267,12 @@ func (l *Library) call(fn function, with string, a dl.Args) error {
 func (l *Library) failure(fn function, with string, code int32) error {
 	text, err := l.text(fErrorString, uintptr(code))
 	if err != nil {
-		text = "the library has no words for it"
+		text = "no description"
 	}
 	return &Error{Call: functionNames[fn], With: with, Code: int(code), Text: oneLine(text)}
 }
 
-// asks calls a function that writes one int, after the arguments given.
+// asks calls a function that writes one int, with the given arguments before it.
 func (l *Library) asks(fn function, first ...uintptr) (int, error) {
 	f, err := l.frames.take()
 	if err != nil {
@@ -288,8 +286,8 @@ func (l *Library) asks(fn function, first ...uintptr) (int, error) {
 	return int(f.int32At(0)), err
 }
 
-// names are the files of each family, the newest interface last: of one installation that
-// has two, all processes must take the same.
+// names are the files of each family, the newest interface last: if an installation has two, all processes must use the
+// same.
 var names = []struct {
 	family Family
 	files  []string
@@ -299,9 +297,8 @@ var names = []struct {
 	{Standard, []string{"libmpi_abi.so.1", "libmpi_abi.so.0"}},
 }
 
-// candidates returns the libraries to try, in this order: those beside the launcher, then by
-// name, so that the loader looks for them; of a launcher that knows one family, only that and
-// the standard ABI, which may be of any.
+// candidates returns the libraries to try, in this order: those next to the launcher, then names for the loader to
+// find; for a launcher of one family, only that family and the standard ABI, which any may have.
 func candidates(launcher Launcher) (paths []string) {
 	files := filesOf(launcher.Family)
 	for _, folder := range besideLauncher() {
@@ -324,8 +321,8 @@ func filesOf(f Family) (files []string) {
 	return files
 }
 
-// besideLauncher returns the folders where the library of a launcher is installed: of the
-// process that started this one, and of the first launcher of the user's PATH.
+// besideLauncher returns the folders where the library of a launcher may be installed: for the process that started
+// this one, and for the first launcher in the user's PATH.
 func besideLauncher() (folders []string) {
 	programs := []string{parentProgram()}
 	for _, name := range []string{"mpiexec", "mpirun"} {
@@ -349,7 +346,7 @@ func besideLauncher() (folders []string) {
 	return folders
 }
 
-// resolved follows links.
+// resolved resolves symbolic links.
 func resolved(path string) string {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		return target
@@ -357,18 +354,18 @@ func resolved(path string) string {
 	return path
 }
 
-// Suits rejects a library that ends the process when this launcher has started it: MPICH knows
-// mpirun of Open MPI only where it was built for PMIx, and is told so.
+// Suits rejects a library that would end the process under this launcher: MPICH supports mpirun of Open MPI only if it
+// was built with PMIx and this is requested.
 func (l Launcher) Suits(library *Library) error {
 	_, told := os.LookupEnv("MPIR_CVAR_PMI_VERSION")
 	if l.Family != OpenMPI || told || !strings.HasPrefix(library.Version, "MPICH") {
 		return nil
 	}
-	return fmt.Errorf("%s started this process, which %s does not know; use the mpiexec of that library, or name "+
-		"that of the launcher in %s", l.Name, library, Variable)
+	return fmt.Errorf("%s started this process, which %s does not support; use the mpiexec of that library, or name "+
+		"the library of the launcher in %s", l.Name, library, Variable)
 }
 
-// The functions by which libraries say whether they take addresses of GPUs: of MPICH and of Open MPI. MPICH has both.
+// The functions that report whether a library supports GPU addresses: of MPICH and of Open MPI. MPICH has both.
 const (
 	queryGPU  = "MPIX_GPU_query_support"
 	queryCUDA = "MPIX_Query_cuda_support"
@@ -377,8 +374,8 @@ const (
 // ofCUDA is MPIX_GPU_SUPPORT_CUDA.
 const ofCUDA = 0
 
-// SaysGPU reports whether the library says that messages may lie in the memory of CUDA devices, and names the function
-// by which it does, or that it has none. Libraries have been wrong both ways. MPI must run.
+// SaysGPU returns whether the library reports support for messages in the memory of CUDA devices, and the name of the
+// function that does, or that there is none. Libraries have been wrong both ways. MPI must run.
 func (l *Library) SaysGPU() (says bool, by string, err error) {
 	if at := l.loaded.Symbol(queryGPU); at != 0 {
 		f, err := l.frames.take()

@@ -6,8 +6,7 @@ import (
 	"unsafe"
 )
 
-// Memory is memory of the host that Go's collector does not know. MPI may keep its address
-// beyond a call.
+// Memory is host memory outside of the Go heap. MPI may keep its address after a call.
 type Memory struct {
 	Bytes []byte
 }
@@ -32,7 +31,7 @@ func (m *Memory) Free() {
 	}
 }
 
-// withMemory calls f with zeroed memory. After an error the memory is never freed: MPI may still write into it.
+// withMemory calls f with zeroed memory. After an error the memory is never freed: MPI may still write to it.
 func withMemory(bytes int, f func(m []byte) error) error {
 	m, err := NewMemory(max(1, bytes))
 	if err != nil {
@@ -45,10 +44,10 @@ func withMemory(bytes int, f func(m []byte) error) error {
 	return nil
 }
 
-// addressOf returns where the bytes lie, 0 of none.
+// addressOf returns the address of the bytes, 0 for an empty slice.
 func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 
-// A frame is what one request needs where MPI writes: the request itself, a flag and a status.
+// A frame is the memory of one request that MPI writes: the request itself, a flag and a status.
 type frame struct{ bytes []byte }
 
 const (
@@ -57,8 +56,8 @@ const (
 	statusAt   = 16 // 32 bytes at most
 )
 
-// frames lends frames. The memory that they lie in is never returned, so that one that MPI
-// still knows when its wait was given up stays valid.
+// frames is a pool of frames. Their memory is never freed, so that a frame that MPI still uses after its wait was
+// abandoned stays valid.
 type frames struct {
 	lock sync.Mutex
 	free []frame
@@ -85,14 +84,14 @@ func (f *frames) take() (frame, error) {
 	return taken, nil
 }
 
-// give takes a frame back, which MPI must no longer know.
+// give returns a frame to the pool; MPI must no longer use it.
 func (f *frames) give(returned frame) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	f.free = append(f.free, returned)
 }
 
-// request returns where the request lies.
+// request returns the address of the request.
 func (f frame) request() uintptr { return addressOf(f.bytes) }
 func (f frame) flag() uintptr    { return f.request() + flagAt }
 func (f frame) status() uintptr  { return f.request() + statusAt }

@@ -7,8 +7,8 @@ import (
 	"github.com/halox/halox/internal/poll"
 )
 
-// waits limits how many loops of a process poll MPI without sleeping. Libraries make progress within calls alone, so
-// while all loops sleep a large message rests. One loop that polls makes progress for the messages of all.
+// waits limits the number of loops of a process that poll MPI without sleeping. Libraries make progress only within
+// calls, so a large message stops while all loops sleep. One polling loop makes progress for the messages of all.
 type waits struct{ most, spinning atomic.Int32 }
 
 // take reports whether one more loop may poll without sleeping, until give.
@@ -22,7 +22,7 @@ func (w *waits) take() bool {
 
 func (w *waits) give() { w.spinning.Add(-1) }
 
-// How loops wait that may poll without sleeping, and others.
+// Policies of loops that may poll without sleeping, and of others.
 var (
 	spinning = poll.Policy{
 		Spin: 50 * time.Millisecond, YieldEvery: 50 * time.Microsecond,
@@ -33,7 +33,7 @@ var (
 	}
 )
 
-// pace is a wait of a loop, and its place among those that may poll without sleeping, if it has one.
+// pace is a wait of a loop, and whether it is one of those that may poll without sleeping.
 type pace struct {
 	poll.Wait
 	waits *waits
@@ -47,7 +47,7 @@ func newPace(w *waits) pace {
 	return pace{yielding.Begin(), w, false}
 }
 
-// rest waits a little and returns how long the loop has waited.
+// rest pauses and returns how long the loop has waited.
 func (p *pace) rest() time.Duration {
 	waited := p.Pause()
 	if waited >= spinning.Spin {
@@ -56,7 +56,7 @@ func (p *pace) rest() time.Duration {
 	return waited
 }
 
-// end lets another loop poll without sleeping.
+// end allows another loop to poll without sleeping.
 func (p *pace) end() {
 	if p.spins {
 		p.spins = false

@@ -12,10 +12,9 @@ func mapMemory(bytes int) ([]byte, error) {
 	return unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 }
 
-func unmapMemory(b []byte) { _ = unix.Munmap(b) } // fails for what is not mapped
+func unmapMemory(b []byte) { _ = unix.Munmap(b) } // fails for memory that is not mapped
 
-// parentProgram returns the file of the program that started this process, "" where that
-// cannot be seen.
+// parentProgram returns the file of the program that started this process, "" if it is not readable.
 func parentProgram() string {
 	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", os.Getppid()))
 	if err != nil {
@@ -24,7 +23,7 @@ func parentProgram() string {
 	return path
 }
 
-// signals is what the process does on each signal.
+// signals are the actions of the process for each signal.
 type signals [65]disposition
 
 // disposition is struct sigaction of the kernel, with room for that of any architecture.
@@ -33,8 +32,8 @@ type disposition [64]byte
 // maskBytes is the size of the kernel's set of signals.
 const maskBytes = 8
 
-// currentSignals returns what the process does now. SIGKILL and SIGSTOP, which nobody can
-// take, are among it.
+// currentSignals returns the current signal actions of the process, including SIGKILL and SIGSTOP, which
+// cannot be caught.
 func currentSignals() (*signals, error) {
 	all := &signals{}
 	for n := 1; n < len(all); n++ {
@@ -45,8 +44,8 @@ func currentSignals() (*signals, error) {
 	return all, nil
 }
 
-// restore gives the signals back that something took since. What Go does with a signal it
-// wants to do on a stack of its own, which handlers of C libraries do not ask for.
+// restore restores the signal actions that changed since. Go requires handlers to run on a separate stack, which
+// handlers of C libraries do not request.
 func (s *signals) restore() error {
 	now, err := currentSignals()
 	if err != nil {
@@ -57,7 +56,7 @@ func (s *signals) restore() error {
 			continue
 		}
 		if err := signalAction(n, &s[n], nil); err != nil {
-			return fmt.Errorf("mpi: give signal %d back: %w", n, err)
+			return fmt.Errorf("mpi: restore the handler of signal %d: %w", n, err)
 		}
 	}
 	return nil
@@ -72,9 +71,8 @@ func signalAction(n int, to, was *disposition) error {
 	return nil
 }
 
-// quiet keeps UCX, which MPI libraries load, from taking the signals of faults: Go makes
-// panics of them. The environment is read while the library is loaded. What the user has set
-// stays.
+// quiet prevents UCX, which MPI libraries load, from handling fault signals, which Go converts into panics. UCX reads
+// the environment while the library is loaded. Variables that the user has set stay.
 func quiet() error {
 	for _, variable := range []string{"UCX_ERROR_SIGNALS", "UCX_DEBUG_SIGNO"} {
 		if _, set := os.LookupEnv(variable); set {

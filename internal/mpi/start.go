@@ -13,9 +13,8 @@ import (
 	"github.com/halox/halox/internal/dl"
 )
 
-// Init starts MPI, unless the program has, and returns a communicator of its own of all
-// processes. It waits for the others, at most that long. The library must provide
-// MPI_THREAD_MULTIPLE. It can be called once.
+// Init starts MPI, unless the program has, and returns a separate communicator of all processes. It waits for the
+// others, at most for the limit. The library must provide MPI_THREAD_MULTIPLE. It can be called once.
 func (l *Library) Init(ctx context.Context, limit time.Duration) (*Comm, error) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
@@ -40,8 +39,8 @@ func (l *Library) Init(ctx context.Context, limit time.Duration) (*Comm, error) 
 }
 
 // Lend returns a copy of a communicator of a program that has started MPI itself, with MPI_THREAD_MULTIPLE, and that
-// ends it, after Free. All processes of the communicator must call it, and it waits for them, at most that long. The
-// handle is that of the library's own interface: an int in MPICH, else a pointer.
+// ends MPI after Free. All processes of the communicator must call it, and it waits for them, at most for the limit.
+// The handle is that of the library's interface: an int in MPICH, otherwise a pointer.
 func (l *Library) Lend(ctx context.Context, limit time.Duration, comm Handle) (*Comm, error) {
 	begun, err := l.begun()
 	if err != nil {
@@ -51,7 +50,7 @@ func (l *Library) Lend(ctx context.Context, limit time.Duration, comm Handle) (*
 		return nil, fmt.Errorf("mpi: a communicator was lent, but %s has not been started", l)
 	}
 	if comm == 0 || comm == l.handles.null {
-		return nil, errors.New("mpi: the communicator that was lent is MPI_COMM_NULL")
+		return nil, errors.New("mpi: the communicator must not be MPI_COMM_NULL")
 	}
 	return l.adopt(ctx, limit, comm)
 }
@@ -69,7 +68,7 @@ func (l *Library) begun() (bool, error) {
 	return begun != 0, err
 }
 
-// adopt copies a communicator of MPI that runs.
+// adopt copies a communicator while MPI runs.
 func (l *Library) adopt(ctx context.Context, limit time.Duration, comm Handle) (*Comm, error) {
 	provided, err := l.asks(fQueryThread)
 	if err != nil {
@@ -81,8 +80,8 @@ func (l *Library) adopt(ctx context.Context, limit time.Duration, comm Handle) (
 	return (&Comm{library: l, handle: comm}).Dup(ctx, limit)
 }
 
-// Finalize ends MPI where Init has started it, and waits for the other processes to do so, at
-// most that long. No request may be open. Where a process has failed do without it: see Abort.
+// Finalize ends MPI if Init has started it, and waits for the other processes, at most for the limit. No request may be
+// pending. After the failure of a process, call Abort instead.
 func (l *Library) Finalize(ctx context.Context, limit time.Duration) error {
 	l.lock.Lock()
 	m := l.main
@@ -94,14 +93,13 @@ func (l *Library) Finalize(ctx context.Context, limit time.Duration) error {
 	return m.finish(ctx, limit)
 }
 
-// start calls MPI_Init_thread on a thread of its own, and returns when it has come back.
-// Where it does not within the limit, as when a link between hosts is down, the thread is left
-// behind and MPI is of no use to this process.
+// start calls MPI_Init_thread on a separate thread, and waits for it. If it does not return within the limit, as when a
+// link between hosts is down, the thread is abandoned and this process cannot use MPI.
 func (l *Library) start(ctx context.Context, limit time.Duration) (*mainThread, error) {
 	m := &mainThread{end: make(chan struct{}), ended: make(chan error, 1)}
 	started := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		err := l.initThread()
 		started <- err
 		if err != nil {
@@ -116,13 +114,13 @@ func (l *Library) start(ctx context.Context, limit time.Duration) (*mainThread, 
 	return m, nil
 }
 
-// finish has the thread end MPI.
+// finish makes the thread end MPI.
 func (m *mainThread) finish(ctx context.Context, limit time.Duration) error {
 	close(m.end)
 	return await(ctx, limit, m.ended, "MPI_Finalize", "for the other processes")
 }
 
-// initThread starts MPI and leaves the signals as they were.
+// initThread starts MPI and restores the signal handlers.
 func (l *Library) initThread() error {
 	before, err := currentSignals()
 	if err != nil {
@@ -135,10 +133,10 @@ func (l *Library) initThread() error {
 	return l.manyThreads(provided)
 }
 
-// manyThreads rejects a library that only one thread at a time may call.
+// manyThreads rejects a library without MPI_THREAD_MULTIPLE.
 func (l *Library) manyThreads(provided int) error {
 	if provided < int(l.handles.multiple) {
-		return fmt.Errorf("%s provides thread level %d; halox needs MPI_THREAD_MULTIPLE, %d", l, provided,
+		return fmt.Errorf("%s: thread level must be MPI_THREAD_MULTIPLE (%[3]d), got %[2]d", l, provided,
 			l.handles.multiple)
 	}
 	return nil
@@ -155,9 +153,9 @@ func (l *Library) finalize() error {
 	return errors.Join(l.runHooks(), before.restore())
 }
 
-// runHooks calls what the library has left for the end of the process, which C runs in exit and Go does not. MPICH 5
-// takes leave of its launcher there: if a process ends without that, the launcher believes that it has crashed, and
-// kills the other processes while they end.
+// runHooks calls the library's exit hooks, which C runs in exit and Go does not. MPICH 5 disconnects from its launcher
+// there: if a process ends without that, the launcher treats it as crashed, and kills the other processes while they
+// end.
 func (l *Library) runHooks() error {
 	if !strings.HasPrefix(l.Version, "MPICH") {
 		return nil

@@ -9,8 +9,8 @@ type fault struct {
 
 // faults are likely mistakes: in senders and receivers, in offsets and boxes, and in the order of waits.
 var faults = []fault{
-	// Neighbours and directions.
-	{"a swapped neighbour", "domain/decomposition.go",
+	// Neighbors and directions.
+	{"a swapped neighbor", "domain/decomposition.go",
 		`c[a] += dir[a]`, `c[a] -= dir[a]`},
 	{"a periodic axis that does not wrap", "domain/decomposition.go",
 		`if !d.Grid.Periodic[a] {`, `if true {`},

@@ -21,7 +21,7 @@ import (
 	"github.com/halox/halox/internal/testdevices"
 )
 
-// suite is the arguments of `go` for the conformance tests on host devices. They
+// suite is the arguments of `go` for the conformance tests on CPU devices. They
 // draw the same cases each time and do not look for smaller ones that fail.
 var suite = []string{"test", "-count=1", "-vet=off", "-ldflags=-s -w", "-timeout=90s",
 	"-run", "^(TestExchangeAgreesWithGeometry|TestExchangeCases)$/^backend=host$", "./halo",

@@ -15,13 +15,13 @@ import (
 	"github.com/halox/halox/internal/dl"
 )
 
-// Library is an NCCL library in this process. It is never unloaded: it has threads.
+// Library is an NCCL library in this process. It is never unloaded, since it has threads.
 type Library struct {
 	Path    string
 	Version string // "2.27.5"
 
 	at         []uintptr // by function
-	text, last uintptr   // ncclGetErrorString and ncclGetLastError, 0 where the library lacks them
+	text, last uintptr   // ncclGetErrorString and ncclGetLastError, 0 if the library lacks them
 }
 
 // A function is an index of the table of addresses.
@@ -53,8 +53,8 @@ const (
 	uint8Type  = 1
 )
 
-// Open opens the library at path, or DefaultLibrary where it is empty. The error is ErrNotFound, ErrUnsupported, or
-// names what the library lacks: NCCL before 2.14 has no communicators that do not block.
+// Open opens the library at path, or DefaultLibrary if it is empty. The error is ErrNotFound, ErrUnsupported, or names
+// missing functions: NCCL before 2.14 has no non-blocking communicators.
 func Open(path string) (*Library, error) {
 	if path == "" {
 		path = DefaultLibrary
@@ -66,7 +66,7 @@ func Open(path string) (*Library, error) {
 	l := &Library{Path: path, text: library.Symbol("ncclGetErrorString"), last: library.Symbol("ncclGetLastError")}
 	var missing []string
 	if l.at, missing = library.Table(functionNames); len(missing) > 0 {
-		return nil, fmt.Errorf("%s is no NCCL library, or one before 2.14: it lacks %s", path,
+		return nil, fmt.Errorf("%s: must be an NCCL library of version 2.14 or newer, lacks %s", path,
 			strings.Join(missing, ", "))
 	}
 	place := newPlace()
@@ -79,14 +79,12 @@ func Open(path string) (*Library, error) {
 	return l, nil
 }
 
-// newPlace returns a word of C's memory, which is zero: NCCL writes there also when the call that was given it has
-// returned.
+// newPlace returns a zeroed word of C memory: NCCL may write to it after the call has returned.
 func newPlace() *uintptr { return (*uintptr)(C.calloc(1, C.sizeof_uintptr_t)) }
 
 func addressOf(place *uintptr) uintptr { return uintptr(unsafe.Pointer(place)) }
 
-// NewID returns what the ranks of a new communicator are to have in common. The process that makes it listens for the
-// others.
+// NewID returns the ID that the ranks of a new communicator share. The process that makes it listens for the others.
 func (l *Library) NewID() (id ID, err error) {
 	made := C.calloc(1, C.size_t(len(id)))
 	defer C.free(made)
@@ -106,7 +104,7 @@ func (l *Library) plain(fn function, arguments ...uintptr) int32 {
 	return dl.Call(l.at[fn], a)
 }
 
-// check makes a call and an error of its result, unless that says that something is under way. NCCL keeps its last
+// check calls a function and converts its result into an error, unless it is ncclInProgress. NCCL keeps its last
 // message per thread.
 func (l *Library) check(fn function, comm uintptr, call func() int32) error {
 	runtime.LockOSThread()
@@ -131,8 +129,8 @@ type Comm struct {
 	state   *uintptr // for Ready
 }
 
-// Begin begins to make one rank of a communicator, on the device of the calling thread's context. All ranks must, with
-// the same id. Ready says when it is made. The calling goroutine is locked to its thread.
+// Begin begins to create one rank of a communicator, on the device of the calling thread's context. All ranks must call
+// it with the same id. Ready reports when it exists. The calling goroutine must be locked to its thread.
 func (l *Library) Begin(id ID, ranks, rank int) (*Comm, error) {
 	c := &Comm{library: l, place: newPlace(), state: newPlace()}
 	err := l.check(fCommInitRankConfig, 0, func() int32 {
@@ -147,8 +145,8 @@ func (l *Library) Begin(id ID, ranks, rank int) (*Comm, error) {
 	return c, nil
 }
 
-// Ready reports whether what was begun is no longer under way: the communicator is made, the message is queued on its
-// stream, or all has ended. An error is what it failed of.
+// Ready reports whether the last operation is complete: the communicator exists, the message is queued on its stream,
+// or the communicator has ended. The error is that of the operation.
 func (c *Comm) Ready() (bool, error) {
 	if err := c.library.call(fCommGetAsyncError, *c.place, *c.place, addressOf(c.state)); err != nil {
 		return false, err
@@ -163,19 +161,18 @@ func (c *Comm) Ready() (bool, error) {
 	}
 }
 
-// Send begins to queue a message to another rank on a stream of the device: so many bytes of its memory. It is queued
-// when Ready says so, and arrives where the other rank calls Receive. Messages from one rank to another arrive in
-// order.
+// Send begins to queue a message of n bytes of device memory to another rank on a stream of the device. Ready reports
+// when it is queued. The other rank receives it with Receive. Messages from one rank to another arrive in order.
 func (c *Comm) Send(address uint64, bytes int64, to int, stream uintptr) error {
 	return c.message(fSend, address, bytes, to, stream)
 }
 
-// Receive begins to queue the receipt of a message of exactly so many bytes, as Send.
+// Receive begins to queue the receive of a message of exactly n bytes, like Send.
 func (c *Comm) Receive(address uint64, bytes int64, from int, stream uintptr) error {
 	return c.message(fRecv, address, bytes, from, stream)
 }
 
-// message queues a message in a group of its own.
+// message queues a message in a separate group.
 func (c *Comm) message(fn function, address uint64, bytes int64, other int, stream uintptr) error {
 	l, comm := c.library, *c.place
 	return l.check(fn, comm, func() int32 {
@@ -191,13 +188,13 @@ func (c *Comm) message(fn function, address uint64, bytes int64, other int, stre
 	})
 }
 
-// Finalize begins to end the communicator, which all ranks do. When Ready says so, Destroy is called.
+// Finalize begins to end the communicator, on all ranks. When Ready returns true, call Destroy.
 func (c *Comm) Finalize() error { return c.library.call(fCommFinalize, *c.place, *c.place) }
 
-// Destroy frees what the communicator holds.
+// Destroy frees the communicator.
 func (c *Comm) Destroy() error { return c.drop(fCommDestroy) }
 
-// Abort ends what is under way, also on the device, and frees what the communicator holds. No other rank is asked.
+// Abort ends pending work, also on the device, and frees the communicator, without the other ranks.
 func (c *Comm) Abort() error { return c.drop(fCommAbort) }
 
 // drop calls a function that frees the communicator, once.

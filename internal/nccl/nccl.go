@@ -1,11 +1,11 @@
-// Package nccl binds NVIDIA's NCCL, which is opened at run time: nothing of it is needed to build.
+// Package nccl binds NVIDIA's NCCL, which is opened at run time: building does not need NCCL.
 //
-// Of NCCL it has messages between the two ranks of a communicator. Communicators do not block: what Begin, Send and
-// Receive have begun is under way until Ready says otherwise, so that every wait can have a limit. Whoever waited too
-// long calls Abort, which also ends what runs on the device.
+// It supports messages between the two ranks of a communicator. Communicators are non-blocking: operations of Begin,
+// Send and Receive are pending until Ready returns true, so that every wait can have a limit. After a wait that exceeds
+// its limit, call Abort, which also ends work on the device.
 //
-// NCCL finds the device by the CUDA context of the calling thread, see streams.Device.Within. It needs cgo and Linux;
-// elsewhere Open returns [ErrUnsupported].
+// NCCL uses the device of the calling thread's CUDA context, see streams.Device.InContext. The package needs cgo and
+// Linux; elsewhere Open returns [ErrUnsupported].
 package nccl
 
 import (
@@ -16,32 +16,32 @@ import (
 	"slices"
 )
 
-// Variable is the environment's variable that names the library.
+// Variable is the environment variable that names the library.
 const Variable = "HALOX_NCCL"
 
-// DefaultLibrary is the name by which the loader finds it.
+// DefaultLibrary is the name by which the loader finds the library.
 const DefaultLibrary = "libnccl.so.2"
 
 var (
-	// ErrUnsupported says that this build cannot call NCCL.
+	// ErrUnsupported means that this build cannot call NCCL.
 	ErrUnsupported = errors.New("NCCL needs cgo on Linux")
 
-	// ErrNotFound says that no library of the name was found.
+	// ErrNotFound means that no library with the name was found.
 	ErrNotFound = errors.New("no NCCL library found")
 )
 
-// ID is what the ranks of a communicator have in common: ncclUniqueId.
+// ID is the ID of a communicator, shared by its ranks: ncclUniqueId.
 type ID [128]byte
 
-// Error is what a call of NCCL failed of.
+// Error is the error of an NCCL call.
 type Error struct {
 	Call string
 	Code int    // ncclResult_t
-	Text string // NCCL's words for the code
-	Last string // and for what went wrong last, which may be empty
+	Text string // NCCL's description of the code
+	Last string // NCCL's last error message, may be empty
 }
 
-// Error names the call.
+// Error returns the call and the descriptions.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%s: %s (%d)", e.Call, e.Text, e.Code)
 	if e.Last != "" {
@@ -50,16 +50,16 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Log is what NCCL writes while it connects devices, which alone says over what.
-type Log struct{ path string } // "" where a user has asked for NCCL's log
+// Log is the log of NCCL while it connects devices, the only source for the transports.
+type Log struct{ path string } // "" if the user has enabled NCCL's log
 
-// The variables that say what NCCL writes, and where.
+// The variables that configure NCCL's log.
 const (
 	debugVariable = "NCCL_DEBUG"
 	fileVariable  = "NCCL_DEBUG_FILE"
 )
 
-// StartLog has NCCL keep a log, unless a user has asked for one. It comes before the first call of NCCL.
+// StartLog makes NCCL write a log, unless the user has enabled one. It must be called before the first call of NCCL.
 func StartLog() (*Log, error) {
 	if os.Getenv(debugVariable) != "" || os.Getenv(fileVariable) != "" {
 		return &Log{}, nil
@@ -71,11 +71,11 @@ func StartLog() (*Log, error) {
 	return &Log{f.Name()}, errors.Join(f.Close(), os.Setenv(fileVariable, f.Name()), os.Setenv(debugVariable, "INFO"))
 }
 
-// via finds what NCCL says of a connection: "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM".
+// via finds the transport of a connection in the log: "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM".
 var via = regexp.MustCompile(`(?m) -> \d+\[[0-9a-f]+\](?: \[\w+\])? via ([\w/.-]+)`)
 
-// Transports returns over what NCCL has connected devices until now, in its words, each once: "P2P/CUMEM", "NET/IB/0".
-// It is nil where that is not known.
+// Transports returns the transports that NCCL has used so far, by its names, each once: "P2P/CUMEM", "NET/IB/0". It is
+// nil if they are not known.
 func (l *Log) Transports() (all []string) {
 	if l.path == "" {
 		return nil

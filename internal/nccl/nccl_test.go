@@ -119,7 +119,7 @@ func TestLibrariesThatAreNone(t *testing.T) {
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED: no C compiler: %v %s", err, out)
 	}
-	test.Says(t, test.ErrorOf(nccl.Open(other)), "it lacks ncclGetUniqueId, ncclCommInitRankConfig")
+	test.Says(t, test.ErrorOf(nccl.Open(other)), "lacks ncclGetUniqueId, ncclCommInitRankConfig")
 }
 
 func TestLogNamesTransports(t *testing.T) {

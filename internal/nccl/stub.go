@@ -2,7 +2,7 @@
 
 package nccl
 
-// Library is an NCCL library in this process. This build opens none.
+// Library is an NCCL library in this process. This build cannot open one.
 type Library struct{ Path, Version string }
 
 // Comm is one rank of a communicator.

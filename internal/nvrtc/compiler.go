@@ -18,14 +18,13 @@ import (
 
 const supported = true
 
-// Compiler is a loaded NVRTC. Make one with [Open]. All methods but Close may
-// be called from several goroutines at once; NVRTC promises that for calls on
-// different programs, and no program is shared.
+// Compiler is a loaded NVRTC library, see [Open]. All methods except Close may be called from several goroutines at
+// once.
 type Compiler struct {
 	table *C.halox_nvrtc // C memory; nil after Close
 }
 
-// Open loads the library at path, which [Find] gives.
+// Open loads the library at path, which [Find] returns.
 func Open(path string) (*Compiler, error) {
 	if err := dl.Check(path); err != nil {
 		return nil, fmt.Errorf("load NVRTC: %w", err)
@@ -42,9 +41,8 @@ func Open(path string) (*Compiler, error) {
 	return c, nil
 }
 
-// loadBuiltins loads the second library that NVRTC needs. NVRTC asks the loader
-// for it by its bare name, which fails for a library outside of the loader's
-// path, such as a wheel's, unless the process has it already.
+// loadBuiltins loads the second library that NVRTC needs. NVRTC loads it by its bare name, which fails for a library
+// outside of the loader's path, such as that of a wheel, unless the process has already loaded it.
 func (c *Compiler) loadBuiltins() {
 	file := make([]C.char, 4096)
 	C.halox_nvrtc_file(c.table, &file[0], C.size_t(len(file)))
@@ -55,7 +53,7 @@ func (c *Compiler) loadBuiltins() {
 	}
 }
 
-// loads reports whether the loader can load a library, and leaves it loaded.
+// loads loads a library, and reports whether that succeeded.
 func loads(name string) bool {
 	if dl.Check(name) != nil {
 		return false
@@ -65,23 +63,27 @@ func loads(name string) bool {
 	return C.halox_nvrtc_load(cname) != 0
 }
 
-// Close frees what Open made; the library stays in the process. Nothing but
-// Close may be called afterwards. Closing twice does nothing.
+// Close frees the compiler; the library stays in the process. No other method may be called afterwards. Closing twice
+// does nothing.
 func (c *Compiler) Close() error {
 	C.free(unsafe.Pointer(c.table))
 	c.table = nil
 	return nil
 }
 
-// Version is the CUDA version that the compiler is of.
+// Cancel makes compilations in progress fail, within about a second, and all later ones. An NVRTC before 12.8 finishes
+// them.
+func (c *Compiler) Cancel() { C.halox_nvrtc_cancel(c.table) }
+
+// Version returns the CUDA version of the compiler.
 func (c *Compiler) Version() (major, minor int, err error) {
 	var a, b C.int
 	rc := C.halox_nvrtc_version(c.table, &a, &b)
 	return int(a), int(b), c.check("nvrtcVersion", rc)
 }
 
-// SupportedArchs are the architectures that --gpu-architecture takes, as 10 *
-// major + minor of the compute capability, ascending.
+// SupportedArchs returns the valid values of --gpu-architecture, as 10 * major + minor of the compute capability,
+// ascending.
 func (c *Compiler) SupportedArchs() ([]int, error) {
 	var n C.int
 	if err := c.check("nvrtcGetNumSupportedArchs", C.halox_nvrtc_arch_count(c.table, &n)); err != nil || n == 0 {
@@ -98,7 +100,7 @@ func (c *Compiler) SupportedArchs() ([]int, error) {
 	return out, nil
 }
 
-// check makes an error of a result, or nil of success.
+// check converts a result into an error, nil for success.
 func (c *Compiler) check(call string, rc C.int) error {
 	if rc == 0 {
 		return nil
@@ -153,7 +155,7 @@ func (s Source) headers() (texts, names []string) {
 	return texts, names
 }
 
-// compile gives the log, which the error has too.
+// compile returns the log, which the error has too.
 func (p *program) compile(options []string) (string, error) {
 	args := newStrings(options)
 	defer args.free()
@@ -168,8 +170,7 @@ func (p *program) compile(options []string) (string, error) {
 	return text, e
 }
 
-// image is the cubin, or the PTX when there is no cubin: NVRTC makes none for
-// a virtual architecture.
+// image returns the cubin, or the PTX for a virtual architecture, for which NVRTC makes no cubin.
 func (p *program) image() ([]byte, error) {
 	cubin, err := p.output(C.HALOX_CUBIN, "nvrtcGetCUBIN")
 	if err != nil || len(cubin) > 0 {
@@ -198,8 +199,7 @@ func (p *program) check(call string, rc C.int) error {
 	return e
 }
 
-// cStrings is a char *[] in C memory: cgo forbids to give C an array in Go
-// memory, and its strings are C's to begin with.
+// cStrings is a char *[] in C memory: cgo does not allow passing an array in Go memory that points to C strings.
 type cStrings []*C.char
 
 func newStrings(texts []string) cStrings {
@@ -214,7 +214,7 @@ func newStrings(texts []string) cStrings {
 	return s
 }
 
-// first is what C takes for the array, nil for an empty one.
+// first returns the array as a C pointer, nil if it is empty.
 func (s cStrings) first() **C.char { return unsafe.SliceData(s) }
 
 func (s cStrings) free() {

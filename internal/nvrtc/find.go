@@ -10,13 +10,11 @@ import (
 	"strings"
 )
 
-// Find looks for the library and gives a path, or a name that the loader knows,
-// for [Open]. A non-empty override is the library, a folder with it or a name
-// for the loader, and the only place to look. Otherwise Find asks the loader,
-// then looks through LD_LIBRARY_PATH, the places of CUDA toolkits and the site
-// packages of Python, and takes the newest version of the first place that has
-// any. tried has the places in that order, up to the one that had it. The error
-// is a [*NotFoundError], or [ErrUnsupported].
+// Find finds the library and returns a path, or a name for the loader, for [Open]. A non-empty override is the library,
+// its folder or a name for the loader, and the only place that is searched. Otherwise Find tries the loader, then
+// LD_LIBRARY_PATH, the folders of CUDA toolkits and the site packages of Python, and returns the newest version in the
+// first place that has one. tried has the places in that order, up to the one with the library. The error is a
+// [*NotFoundError], or [ErrUnsupported].
 func Find(override string) (path string, tried []string, err error) {
 	if !supported {
 		return "", nil, ErrUnsupported
@@ -36,12 +34,12 @@ func Find(override string) (path string, tried []string, err error) {
 	return newest(places(), tried)
 }
 
-// newest looks for files of the patterns in their order.
+// newest finds files by patterns, in order.
 func newest(patterns, tried []string) (string, []string, error) {
 	for _, pattern := range patterns {
 		tried = append(tried, pattern)
-		// An error would say that the pattern is malformed, as it is when an
-		// environment variable holds a bracket: then nothing is there.
+		// An error means that the pattern is malformed, for example because an environment variable contains a bracket:
+		// there are no such files.
 		found, _ := filepath.Glob(pattern)
 		if found = slices.DeleteFunc(found, isFolder); len(found) > 0 {
 			return slices.MaxFunc(found, compareVersions), tried, nil
@@ -55,7 +53,7 @@ func isFolder(path string) bool {
 	return err != nil || info.IsDir()
 }
 
-// places are the patterns to look for where no path was given.
+// places returns the default patterns.
 func places() (patterns []string) {
 	for _, dir := range filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")) {
 		if dir != "" {
@@ -76,11 +74,11 @@ func places() (patterns []string) {
 
 const (
 	library = "libnvrtc.so*"
-	wheel   = "nvidia/*/lib" // where a wheel puts libraries below its target
+	wheel   = "nvidia/*/lib" // folder of libraries in the target of a wheel
 )
 
-// within are the patterns for a path that is the library itself, a folder with
-// it, a toolkit, or the target of an installed wheel.
+// within returns the patterns for a path that is the library itself, its folder, a toolkit, or the target of an
+// installed wheel.
 func within(path string) []string {
 	return []string{
 		path,
@@ -90,7 +88,7 @@ func within(path string) []string {
 	}
 }
 
-// pythonPrefixes are the roots below which Python installations keep packages.
+// pythonPrefixes returns the prefixes of Python installations.
 func pythonPrefixes() (prefixes []string) {
 	for _, variable := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
 		if dir := os.Getenv(variable); dir != "" {
@@ -115,7 +113,7 @@ func compareVersions(a, b string) int {
 	)
 }
 
-// folders are the names of the folders that a file lies in.
+// folders returns the names of the folders of a file.
 func folders(path string) []string {
 	return strings.Split(filepath.ToSlash(filepath.Dir(path)), "/")
 }

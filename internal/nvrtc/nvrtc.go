@@ -1,11 +1,9 @@
 // Package nvrtc binds NVRTC, the library that compiles CUDA C++ at run time.
 //
-// NVRTC needs neither a GPU nor a driver. It is opened at run time: [Find]
-// looks for it where CUDA toolkits and Python wheels put it, [Open] loads it,
-// and [Compiler.Compile] turns a source into a cubin or PTX.
+// NVRTC needs neither a GPU nor a driver. It is opened at run time: [Find] finds it in CUDA toolkits and Python wheels,
+// [Open] loads it, and [Compiler.Compile] compiles a source to a cubin or PTX.
 //
-// Where cgo is off, and on other systems than Linux, Find and Open return
-// [ErrUnsupported].
+// Without cgo, and on systems other than Linux, Find and Open return [ErrUnsupported].
 package nvrtc
 
 import (
@@ -14,59 +12,59 @@ import (
 	"strings"
 )
 
-// Source is a translation unit: the main file, and the headers that it and they include.
+// Source is a translation unit: the main file, and all included headers.
 type Source struct {
-	Name    string // what messages call it, as a file name
+	Name    string // file name in messages
 	Text    string // CUDA C++
 	Headers []Header
 }
 
-// Header is what #include "Name" stands for.
+// Header is the file that #include "Name" includes.
 type Header struct{ Name, Text string }
 
-// Result is what came of a source.
+// Result is the result of a compilation.
 type Result struct {
-	// Image is a cubin when the options name a real architecture (sm_90), and
-	// PTX text without a final zero when they name a virtual one (compute_90).
+	// Image is a cubin if the options name a real architecture (sm_90), and PTX text without a final zero if they name
+	// a virtual one (compute_90).
 	Image []byte
 	// Log has the warnings, and the usage that [ParseUsage] reads.
 	Log string
 }
 
 var (
-	// ErrNotFound says that NVRTC is not installed where Find looked.
+	// ErrNotFound means that Find did not find NVRTC.
 	ErrNotFound = errors.New("NVRTC not found")
 
-	// ErrUnsupported says that this build has no NVRTC binding.
+	// ErrUnsupported means that this build has no NVRTC binding.
 	ErrUnsupported = errors.New("NVRTC needs Linux and a build with cgo")
 )
 
-// NotFoundError is an [ErrNotFound] that says where Find looked.
+// NotFoundError is an [ErrNotFound] with the searched places.
 type NotFoundError struct {
 	Tried []string
 }
 
-// Error says what to do about it, and lists the places.
+// Error returns a remedy and the places.
 func (e *NotFoundError) Error() string {
 	return fmt.Sprintf(
 		"%v; pip install nvidia-cuda-nvrtc or install the CUDA toolkit, or name the library in HALOX_NVRTC; "+
-			"looked for %s",
+			"searched %s",
 		ErrNotFound, strings.Join(e.Tried, ", "))
 }
 
 // Is matches ErrNotFound.
 func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
-// Error is an NVRTC call that failed.
+// Error is a failed NVRTC call.
 type Error struct {
 	Call   string // NVRTC's function
 	Code   int    // its result
 	Text   string // NVRTC's name of the code
-	Source string // the name of the source, empty where there is none
-	Log    string // what the compiler said, empty where it said nothing
+	Source string // name of the source; "" if there is none
+	Log    string // log of the compiler; may be empty
 }
 
-// Error names the call, the source and the code, and ends with the log.
+// Error returns the call, the source, the code and the log.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.Source != "" {

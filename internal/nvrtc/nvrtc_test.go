@@ -159,6 +159,16 @@ extern "C" __global__ void spills(float *a, int n) {
 	}
 }
 
+// A compilation that is canceled fails, for an NVRTC that can do that.
+func TestCancel(t *testing.T) {
+	c := open(t)
+	if major, minor, err := c.Version(); err != nil || 100*major+minor < 1208 {
+		t.Skipf("SKIPPED: NVRTC %d.%d, %v", major, minor, err)
+	}
+	c.Cancel()
+	test.Says(t, test.ErrorOf(c.Compile(scale, []string{"--gpu-architecture=sm_90", "--define-macro=FACTOR=3.0f"})), "CANCEL")
+}
+
 func TestCloseTwice(t *testing.T) {
 	c := open(t)
 	for range 2 {

@@ -6,11 +6,14 @@ const supported = false
 
 func loads(string) bool { return false }
 
-// Compiler is a loaded NVRTC. This build can make none.
+// Compiler is a loaded NVRTC library. This build cannot load one.
 type Compiler struct{}
 
 // Open returns ErrUnsupported.
 func Open(string) (*Compiler, error) { return nil, ErrUnsupported }
+
+// Cancel does nothing.
+func (*Compiler) Cancel() {}
 
 // Close does nothing.
 func (*Compiler) Close() error { return nil }

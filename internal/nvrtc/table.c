@@ -20,6 +20,7 @@ static int resolve(halox_nvrtc *n, void *library, char *why, size_t size) {
 	}
 	HALOX_NVRTC_SYMBOLS(RESOLVE)
 #undef RESOLVE
+	*(void **)(&n->nvrtcSetFlowCallback) = dlsym(library, "nvrtcSetFlowCallback");
 	return missing;
 }
 
@@ -60,8 +61,17 @@ int halox_nvrtc_create(const halox_nvrtc *n, halox_program **p, const char *text
 
 void halox_nvrtc_destroy(const halox_nvrtc *n, halox_program *p) { n->nvrtcDestroyProgram(&p); }
 
-int halox_nvrtc_compile(const halox_nvrtc *n, halox_program *p, int count, char **options) {
-	return n->nvrtcCompileProgram(p, count, (const char *const *)options);
+// is_cancelled is called by NVRTC from time to time, from any thread.
+static int is_cancelled(void *n, void *unused) {
+	(void)unused;
+	return __atomic_load_n(&((halox_nvrtc *)n)->cancelled, __ATOMIC_RELAXED);
+}
+
+void halox_nvrtc_cancel(halox_nvrtc *n) { __atomic_store_n(&n->cancelled, 1, __ATOMIC_RELAXED); }
+
+int halox_nvrtc_compile(halox_nvrtc *n, halox_program *p, int count, char **options) {
+	int rc = n->nvrtcSetFlowCallback ? n->nvrtcSetFlowCallback(p, is_cancelled, n) : 0;
+	return rc ? rc : n->nvrtcCompileProgram(p, count, (const char *const *)options);
 }
 
 int halox_nvrtc_size(const halox_nvrtc *n, halox_program *p, enum halox_output which, size_t *size) {

@@ -26,6 +26,8 @@ typedef struct halox_program halox_program; // NVRTC's opaque program
 #define HALOX_NVRTC_FIELD(name, result, params) result(*name) params;
 typedef struct {
 	HALOX_NVRTC_SYMBOLS(HALOX_NVRTC_FIELD)
+	int (*nvrtcSetFlowCallback)(halox_program *, int (*)(void *, void *), void *); // NULL before 12.8
+	int cancelled;
 } halox_nvrtc;
 #undef HALOX_NVRTC_FIELD
 
@@ -49,7 +51,10 @@ int halox_nvrtc_archs(const halox_nvrtc *n, int *archs);
 int halox_nvrtc_create(const halox_nvrtc *n, halox_program **p, const char *text, const char *name, int headers,
 		       char **header_texts, char **header_names);
 void halox_nvrtc_destroy(const halox_nvrtc *n, halox_program *p);
-int halox_nvrtc_compile(const halox_nvrtc *n, halox_program *p, int count, char **options);
+int halox_nvrtc_compile(halox_nvrtc *n, halox_program *p, int count, char **options);
+
+// halox_nvrtc_cancel has compilations fail that are in progress, and all later ones.
+void halox_nvrtc_cancel(halox_nvrtc *n);
 
 // An output of a program: its size in bytes and its bytes.
 enum halox_output { HALOX_LOG, HALOX_CUBIN, HALOX_PTX };

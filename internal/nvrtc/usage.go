@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// KernelUsage is what one kernel needs of a multiprocessor. Sizes are in
-// bytes, a thread's except for Shared, which is a block's static memory.
+// KernelUsage is the resource usage of a kernel. Sizes are in bytes per thread, except for Shared, the static memory
+// per block.
 type KernelUsage struct {
-	Name        string // as in the image, mangled unless extern "C"
+	Name        string // name in the image, mangled unless extern "C"
 	Registers   int
 	SpillStores int
 	SpillLoads  int
@@ -25,12 +25,11 @@ var (
 	sharedUsed     = regexp.MustCompile(`(\d+)(?:\+\d+)? bytes smem`)
 )
 
-// ParseUsage reads the log of a compilation to a cubin with the option
-// --ptxas-options=-v, and gives its kernels in the log's order. Device
-// functions that were not inlined have lines of their own, which it skips.
+// ParseUsage parses the log of a compilation to a cubin with the option --ptxas-options=-v, and returns its kernels in
+// the order of the log. It skips device functions that were not inlined.
 func ParseUsage(log string) []KernelUsage {
 	var all []KernelUsage
-	described := "" // the function that the properties are of
+	described := "" // function of the properties
 	for line := range strings.Lines(log) {
 		if m := entryLine.FindStringSubmatch(line); m != nil {
 			all = append(all, KernelUsage{Name: m[1]})

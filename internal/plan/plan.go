@@ -1,5 +1,4 @@
-// Package plan shows what a run would exchange, what memory it takes and how long an exchange takes, before any field
-// is made.
+// Package plan shows the messages, the memory and the time of the exchanges of a run, before any field is allocated.
 package plan
 
 import (
@@ -17,52 +16,53 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Plan is a setup as it is shown. Where processes share the grid it is what all of them know.
+// Plan is the description of a setup. If processes share the grid it has the information of all.
 type Plan struct {
 	*solvers.Setup
-	solver   string              // what Print calls the problem, such as "heat"
+	solver   string              // name of the problem for Print, such as "heat"
 	parts    []part              // by process
 	between  *halo.ProcessModel  // of messages between processes
-	networks []halo.NetworkTrial // that were tried
+	networks []halo.NetworkTrial // networks that were tried
 }
 
-// part is what one process tells the others.
+// part is the information of one process.
 type part struct {
 	Devices []device // by rank of the subdomain; zero if another process owns it
-	Links   []link   // by message; as this process sees it
-	Memory  []memory // nil if it could not be told
+	Links   []link   // by message; as known to this process
+	Memory  []memory // nil if unknown
 	Host    streams.HostInfo
 	Times   []*times
-	Unfit   string // why a run does not fit
+	Unfit   string // reason why a run does not fit
 }
 
-// device is a device by its names.
+// device is a device with its names.
 type device struct{ Name, Model string }
 
-// link is how a message goes.
+// link is the path of a message.
 type link struct {
 	Kind, Why string
 	Path      p2p.Path
 }
 
-// memory is what a run holds on a device, and what that has, in bytes.
+// memory is the memory that a run allocates on a device, and the memory of the device, in bytes.
 type memory struct {
 	Device string `json:"device"`
 	Field  int64  `json:"field_bytes"`
 	Beside int64  `json:"extra_bytes"`
+	Copy   int64  `json:"copy_bytes"` // of the state, for a checkpoint
 	Pinned int64  `json:"pinned_bytes"`
 	Own    int64  `json:"-"` // of the host's memory
 	Free   int64  `json:"free_bytes"`
 	Total  int64  `json:"total_bytes"`
 }
 
-// times is how long the messages of an exchange take one device.
+// times is the times of the messages of an exchange on one device.
 type times struct {
 	Device   string        `json:"device"`
 	Sends    time.Duration `json:"sends_ns"` // one after the other
 	Receives time.Duration `json:"receives_ns"`
 	Longest  time.Duration `json:"longest_ns"` // a single message
-	Abroad   time.Duration `json:"-"`          // what it sends to other hosts, one after the other
+	Abroad   time.Duration `json:"-"`          // sends to other hosts, one after the other
 	Unknown  int           `json:"unknown"`    // messages without a measured time
 }
 
@@ -80,8 +80,8 @@ const (
 	ofProcesses = "processes"
 )
 
-// New returns the plan of a setup with what all processes know. All call it. solver names the problem. As a graph it
-// needs no memory and no times, and WriteDot is all that can be printed.
+// New returns the plan of a setup with the information of all processes. All call it. solver is the name of the
+// problem. If graph is set, the plan has no memory and no times, and only WriteDot can print it.
 func New(ctx context.Context, setup *solvers.Setup, solver string, graph bool) (*Plan, error) {
 	p := &Plan{Setup: setup, solver: solver}
 	var err error
@@ -109,7 +109,7 @@ func New(ctx context.Context, setup *solvers.Setup, solver string, graph bool) (
 // device returns the device of a subdomain.
 func (p *Plan) device(rank int) device { return p.parts[p.Place.Owners[rank]].Devices[rank] }
 
-// link returns how a message goes, as its sender knows it.
+// link returns the path of a message, as known to its sender.
 func (p *Plan) link(message int) link {
 	return p.parts[p.Place.Owners[p.Plan.Messages[message].From]].Links[message]
 }
@@ -126,7 +126,7 @@ func (p *Plan) unfit() error {
 	return fmt.Errorf("%s: %s", p.Place.Processes.Name(i), p.parts[i].Unfit)
 }
 
-// mine returns what this process knows.
+// mine returns the information of this process.
 func (p *Plan) mine(ctx context.Context, graph bool) (k part, err error) {
 	for _, d := range p.Place.Devices {
 		var named device
@@ -149,7 +149,8 @@ func (p *Plan) mine(ctx context.Context, graph bool) (k part, err error) {
 		k.Unfit = err.Error()
 	}
 	for _, m := range all {
-		v := memory{Device: p.nameOf(m.Device), Field: m.Variables, Beside: m.Extra, Pinned: m.Pinned, Own: m.Pinned}
+		v := memory{Device: p.nameOf(m.Device), Field: m.Variables, Beside: m.Extra, Copy: m.State,
+			Pinned: m.Pinned, Own: m.Pinned}
 		if m.Device.HostMemory {
 			v.Own += m.Variables + m.Extra
 		}
@@ -173,7 +174,7 @@ func (p *Plan) nameOf(d *streams.Device) string {
 	return d.String()
 }
 
-// kindOf says what links the two subdomains of a message, as far as this process knows.
+// kindOf returns the kind of the link between the two subdomains of a message, as far as this process knows it.
 func (p *Plan) kindOf(m halo.Message) string {
 	if from, to := p.Place.Owners[m.From], p.Place.Owners[m.To]; from != to {
 		if nodes := p.Place.Processes.Nodes; nodes[from] != nodes[to] {
@@ -191,8 +192,8 @@ func (p *Plan) kindOf(m halo.Message) string {
 	}
 }
 
-// times returns how long the messages of an exchange take each device of this process: by the link model, or those
-// between processes by theirs.
+// times returns the times of the messages of an exchange for each device of this process, from the link model or,
+// between processes, from that of the network.
 func (p *Plan) times() (all []*times) {
 	found := map[*streams.Device]*times{}
 	for _, d := range p.Place.Devices {
@@ -224,7 +225,7 @@ func (p *Plan) times() (all []*times) {
 	return all
 }
 
-// host is the memory of a host, and what the devices on it take of that.
+// host is the memory of a host, and the part that its devices use.
 type host struct {
 	streams.HostInfo
 	name string

@@ -17,19 +17,19 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// PrintHead says what a setup solves, on which devices, by which scheme.
+// PrintHead prints the problem, the devices and the scheme of a setup.
 func PrintHead(out io.Writer, s *solvers.Setup, solver string) {
-	g := s.Place.Grid
-	fmt.Fprintf(out, "%s on %s points in %s, cut %s for %s, scheme %s\n", solver, domain.Times(g.Size[:g.Dims]),
-		s.Problem.Real, domain.Times(s.Place.Parts[:g.Dims]), s.Counted(), s.Scheme)
+	g, dims := s.Place.Grid, len(s.Problem.Spacing)
+	fmt.Fprintf(out, "%s on %s points in %s, decomposition %s on %s, scheme %s\n", solver, domain.Times(g.Size[:dims]),
+		s.Problem.Element, domain.Times(s.Place.Parts[:dims]), s.Counted(), s.Scheme)
 	if steps := s.Problem.Group; steps > 1 {
 		width := s.Problem.Width()
-		low, high := width.Minus[:g.Dims], width.Plus[:g.Dims]
+		low, high := width.Minus[:dims], width.Plus[:dims]
 		ghosts := fmt.Sprintf("%v wide", low)
 		if !slices.Equal(low, high) {
 			ghosts = fmt.Sprintf("%v wide at low sides and %v at high ones", low, high)
 		}
-		fmt.Fprintf(out, "%d steps between two exchanges: ghosts %s, %d ghosts swept beside %d points in these steps\n",
+		fmt.Fprintf(out, "%d steps between two exchanges: ghosts %s, %d ghosts swept in addition to %d points\n",
 			steps, ghosts, s.Problem.ExtraPoints(s.Place), int64(steps)*g.Points())
 	}
 	if s.Place.Mapping != nil {
@@ -37,7 +37,7 @@ func PrintHead(out io.Writer, s *solvers.Setup, solver string) {
 	}
 }
 
-// Print writes all tables. The error names a device that has too little memory.
+// Print prints all tables. The error names a device with too little memory.
 func (p *Plan) Print(out io.Writer) error {
 	PrintHead(out, p.Setup, p.solver)
 	p.printSubdomains(out)
@@ -51,7 +51,7 @@ func (p *Plan) Print(out io.Writer) error {
 	return p.unfit()
 }
 
-// table prints a title and rows of cells that tabs divide.
+// table prints a title and rows of cells separated by tabs.
 func table(out io.Writer, title string, header string, rows func(w io.Writer)) {
 	fmt.Fprintf(out, "\n%s\n", title)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -65,7 +65,7 @@ func (p *Plan) printSubdomains(out io.Writer) {
 	if !processes.IsAlone() {
 		header += "\thost"
 	}
-	table(out, "subdomains, from lo to below hi", header, func(t io.Writer) {
+	table(out, "subdomains, from lo up to but excluding hi", header, func(t io.Writer) {
 		for _, s := range p.Place.Subdomains {
 			fmt.Fprintf(t, "%d\t%s\t%v\t%v\t%d", s.Rank, p.device(s.Rank).Name, s.Box.Lo, s.Box.Hi, s.Box.Points())
 			if !processes.IsAlone() {
@@ -76,7 +76,8 @@ func (p *Plan) printSubdomains(out io.Writer) {
 	})
 }
 
-// every returns what an exchange is made for: "a step", "4 steps" with one and two, or "every 4 steps" with every.
+// every returns one if each step has an exchange, otherwise several with the exchange interval, such as "every 4
+// steps".
 func (p *Plan) every(one, several string) string {
 	if p.Problem.Group > 1 {
 		return fmt.Sprintf("%s%d steps", several, p.Problem.Group)
@@ -109,7 +110,7 @@ func (p *Plan) printMessages(out io.Writer) {
 		})
 }
 
-// form says how a message travels.
+// form returns the form in which a message is sent.
 func form(m halo.Message) string {
 	switch {
 	case m.Path.Traits().Stored:
@@ -120,7 +121,7 @@ func form(m halo.Message) string {
 	return "packed"
 }
 
-// load is what messages come to.
+// load is the total of messages.
 type load struct {
 	messages int
 	bytes    int64
@@ -148,7 +149,7 @@ func (p *Plan) printLinks(out io.Writer) {
 		}
 		loads[k].add(m)
 	}
-	each := p.every("a step", "every ")
+	each := p.every("per step", "every ")
 	table(out, "links", "from\tto\tlink\tmessages\tbytes "+each+"\tpath", func(t io.Writer) {
 		for _, k := range order {
 			l := loads[k]
@@ -164,7 +165,7 @@ func (p *Plan) printLinks(out io.Writer) {
 	}
 }
 
-// printCrossing says what goes from one process to another by links of a kind.
+// printCrossing prints the messages between processes over links of a kind.
 func (p *Plan) printCrossing(out io.Writer, kind, between string, network mpi.Network) {
 	g := p.Place.Processes
 	var all load
@@ -188,10 +189,10 @@ func (p *Plan) printCrossing(out io.Writer, kind, between string, network mpi.Ne
 		carried = "as device memory, sent by " + g.NCCL()
 	}
 	fmt.Fprintf(out, "%s: %d messages, %s %s, of one host at most %s; network %s: packed on the device, %s\n", between,
-		all.messages, streams.Size(all.bytes), p.every("a step", "every "), streams.Size(most), network, carried)
+		all.messages, streams.Size(all.bytes), p.every("per step", "every "), streams.Size(most), network, carried)
 }
 
-// printNetworks says which networks were tried, and what messages take.
+// printNetworks prints the networks that were tried, and the times of messages.
 func (p *Plan) printNetworks(out io.Writer) {
 	if len(p.networks) == 0 || len(p.Plan.Messages) == 0 {
 		return
@@ -202,7 +203,7 @@ func (p *Plan) printNetworks(out io.Writer) {
 				if n.Why != "" {
 					fmt.Fprintf(t, "%s\t\t\t\t\t%s\n", n.Network, n.Why)
 				}
-				for between, c := range kinds(n.Within, n.Across) {
+				for between, c := range kinds(n.SameHost, n.OtherHosts) {
 					fmt.Fprintf(t, "%s\t%s", n.Network, between)
 					for _, bytes := range []int64{64 << 10, 1 << 20, 4 << 20} {
 						took := c.Curve.Time(bytes)
@@ -214,7 +215,7 @@ func (p *Plan) printNetworks(out io.Writer) {
 		})
 }
 
-// kinds yields the curves of messages within hosts and between them, those that there are.
+// kinds yields the existing curves of messages within hosts and between hosts.
 func kinds(within, across *halo.ProcessCurve) func(yield func(string, *halo.ProcessCurve) bool) {
 	return func(yield func(string, *halo.ProcessCurve) bool) {
 		if within != nil && !yield("processes of one host", within) {
@@ -226,7 +227,7 @@ func kinds(within, across *halo.ProcessCurve) func(yield func(string, *halo.Proc
 	}
 }
 
-// printTimes writes how long an exchange takes each device, and all of them.
+// printTimes prints the time of an exchange for each device, and for all of them.
 func (p *Plan) printTimes(out io.Writer) {
 	if len(p.Plan.Messages) == 0 {
 		return
@@ -235,7 +236,7 @@ func (p *Plan) printTimes(out io.Writer) {
 	var least, most time.Duration
 	unknown, byHost := 0, map[int]time.Duration{}
 	table(out, "exchange of "+p.every("a step", "")+", predicted from the measured links",
-		"device\tall it sends\tall it receives\tits longest message", func(t io.Writer) {
+		"device\tall sends\tall receives\tlongest message", func(t io.Writer) {
 			for process, k := range p.parts {
 				for _, f := range k.Times {
 					fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", f.Device, p2p.Microseconds(f.Sends),
@@ -257,7 +258,7 @@ func (p *Plan) printTimes(out io.Writer) {
 		"handles its messages one after the other, sending and receiving at once (the busiest device)%s\n",
 		p2p.Microseconds(least), p2p.Microseconds(most), also)
 	if p.between != nil {
-		for between, c := range kinds(p.between.Within, p.between.Across) {
+		for between, c := range kinds(p.between.SameHost, p.between.OtherHosts) {
 			first, last := c.Curve[0], c.Curve[len(c.Curve)-1]
 			fmt.Fprintf(out, "messages between %s count as those between %s and %s: %s for %s, %s for %s, packed, "+
 				"sent and unpacked\n", between, g.Name(c.From), g.Name(c.To), p2p.Microseconds(first.Time),
@@ -269,28 +270,28 @@ func (p *Plan) printTimes(out io.Writer) {
 	}
 }
 
-// printMemory writes what devices hold in a run and what they have, and the same of each host.
+// printMemory prints the memory of a run and the available memory, for each device and each host.
 func (p *Plan) printMemory(out io.Writer) {
 	size := func(bytes, total int64) string {
-		if total == 0 { // it is not known
+		if total == 0 { // not known
 			return "-"
 		}
 		return streams.Size(bytes)
 	}
-	table(out, "memory of a run in bytes", "device\tfield\tother\tpinned on the host\tfree\ttotal",
+	table(out, "memory of a run in bytes", "device\tfield\tother\tpinned on the host\tcopy\tfree\ttotal",
 		func(t io.Writer) {
 			for _, k := range p.parts {
 				for _, m := range k.Memory {
-					fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", m.Device, m.Field, m.Beside, m.Pinned,
+					fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", m.Device, m.Field, m.Beside, m.Pinned, m.Copy,
 						size(m.Free, m.Total), size(m.Total, m.Total))
 				}
 			}
 			for _, h := range p.hosts() {
-				fmt.Fprintf(t, "%s\t\t\t%d\t%s\t%s\n", h.name, h.own, size(h.Free, h.Total), size(h.Total, h.Total))
+				fmt.Fprintf(t, "%s\t\t\t%d\t\t%s\t%s\n", h.name, h.own, size(h.Free, h.Total), size(h.Total, h.Total))
 			}
 		})
 	if source := p.parts[0].Host.Source; source != "" {
-		fmt.Fprintf(out, "what is free on the host is %s\n", source)
+		fmt.Fprintf(out, "free memory of the host: %s\n", source)
 	}
 }
 
@@ -329,7 +330,7 @@ func (p *Plan) WriteDot(out io.Writer) error {
 	return err
 }
 
-// MarshalJSON returns what Print prints.
+// MarshalJSON returns the content of Print.
 func (p *Plan) MarshalJSON() ([]byte, error) {
 	type object = map[string]any
 	var subdomains, messages []object
@@ -349,10 +350,10 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	for _, k := range p.parts {
 		memory, exchanges = append(memory, k.Memory...), append(exchanges, k.Times...)
 	}
-	g := p.Place.Grid
+	dims := len(p.Problem.Spacing)
 	return json.Marshal(object{
-		"solver": p.solver, "size": g.Size[:g.Dims], "precision": p.Problem.Real, "scheme": p.Scheme,
-		"decomposition": p.Place.Parts[:g.Dims], "subdomains": subdomains, "messages": messages, "memory": memory,
+		"solver": p.solver, "size": p.Place.Grid.Size[:dims], "precision": p.Problem.Element, "scheme": p.Scheme,
+		"decomposition": p.Place.Parts[:dims], "subdomains": subdomains, "messages": messages, "memory": memory,
 		"exchanges": exchanges,
 	})
 }

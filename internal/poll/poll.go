@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Policy says what a loop does between two polls: it first keeps its thread, then yields to other goroutines, then
-// sleeps longer and longer. A loop that keeps its thread reacts within 100 ns, one that sleeps within the 60 us that a
-// sleep takes at least, and costs other threads nothing.
+// Policy defines the pauses between two polls of a loop: it first keeps its thread, then yields to other goroutines,
+// then sleeps for increasing times. A loop that keeps its thread reacts within 100 ns; one that sleeps needs at least
+// 60 us, and costs other threads nothing.
 type Policy struct {
 	Spin       time.Duration // how long it keeps its thread
-	YieldEvery time.Duration // how often it yields meanwhile, which takes a lock and may wake a thread; 0: never
+	YieldEvery time.Duration // how often it yields in that time, which takes a lock and may wake a thread; 0: never
 	Yields     int           // it then yields at least this many times,
 	YieldFor   time.Duration // and at least for this long
 	Share      int           // it then sleeps the time waited so far divided by Share,
@@ -34,7 +34,7 @@ type Wait struct {
 // Begin begins a wait, which does not allocate.
 func (p *Policy) Begin() Wait { return Wait{policy: p} }
 
-// Pause waits as the policy says, and returns how long the loop had waited before.
+// Pause waits according to the policy, and returns how long the loop had waited before.
 func (w *Wait) Pause() time.Duration {
 	p, waited := w.policy, w.Waited()
 	switch {
@@ -56,8 +56,8 @@ func (w *Wait) Pause() time.Duration {
 	return waited
 }
 
-// maxGap is the most that the time between two calls of Waited adds: while the process was stopped, or the machine
-// suspended, the loop was not waiting.
+// maxGap is the maximum time between two calls of Waited that counts: while the process is stopped, or the machine
+// suspended, the loop does not wait.
 const maxGap = time.Second
 
 // Waited returns how long the loop has waited since the first call of Pause or Waited.

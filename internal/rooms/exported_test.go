@@ -28,7 +28,7 @@ var public = map[string][]string{
 	"internal/mpi":   {"*"},
 	"internal/nccl":  {"*"},
 
-	// How to check a tree of one's own.
+	// To check user-defined trees.
 	"kernels/pack": {"TreeTable.Primitive"},
 
 	// A user's own streams, memory and traces.
@@ -46,12 +46,13 @@ var public = map[string][]string{
 	"results/output": {"Run.Chunks"}, // for new formats
 	"results/plot":   {"Panels"},
 	"results/trace":  {"Trace.Hidden", "Trace.Write"},
-	"solvers":        {"WallKind", "Solver.Field", "Solver.Read"},
-	"solvers/scheme": {"Runner.Placement", "Runner.Boxes", "Step.Reductions", "Step.Plan", "Variable.Levels"},
-	"stencil":        {"Evaluator.At", "Group.Offsets", "ParseError", "StarWeights.Stencil"},
+	"solvers":        {"BoundaryKind", "Solver.Field", "Solver.Read"},
+	"solvers/scheme": {"Runner.Placement", "Runner.Boxes", "Step.Reductions"},
+	"stencil":        {"ParseError", "StarWeights.Stencil"},
 
 	// The words of a config, and its schema.
-	"configs": {"Grid.Points", "Problems", "SolverHeat", "SolverLaplace"},
+	"configs": {"Boundary.Face", "Cells", "Coefficient.Number", "Grid.Points", "Problems", "Run.Dims", "Run.Equation",
+		"Run.Periodic", "Run.Spacing", "SolverEquation", "SolverHeat"},
 }
 
 // Exported is what a user needs: another package, an example, a page or an Example uses it.

@@ -43,8 +43,8 @@ func TestPlainPackages(t *testing.T) {
 	}
 }
 
-// The packages that the Makefile tests without cgo are those with tests that differ then: some file of them that is no test
-// binds a library, or is for builds with cgo or without.
+// The Makefile tests without cgo the packages whose tests then differ: a file of them other than a test binds a
+// library, or is for builds with cgo or without.
 func TestPackagesThatDifferWithoutCgo(t *testing.T) {
 	tested, differ := map[string]bool{}, map[string]bool{}
 	eachFile(t, func(path string) {

@@ -1,13 +1,15 @@
-// Package test is how tests end at an error.
+// Package test ends tests at errors.
 package test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 )
 
-// TB is what tests, benchmarks and those of package rapid have in common.
+// TB is the common interface of tests, benchmarks and tests of package rapid.
 type TB interface {
 	Helper()
 	Error(args ...any)
@@ -33,7 +35,7 @@ func Check(t TB, errs ...error) {
 	}
 }
 
-// Report fails the test at an error, and goes on.
+// Report fails the test at an error, and continues.
 func Report(t TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -41,7 +43,7 @@ func Report(t TB, err error) {
 	}
 }
 
-// Says fails the test unless there is an error with these words.
+// Says fails the test unless there is an error that contains the words.
 func Says(t TB, err error, words string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), words) {
@@ -52,10 +54,30 @@ func Says(t TB, err error, words string) {
 // ErrorOf returns the error of a call with another result.
 func ErrorOf[T any](_ T, err error) error { return err }
 
-// Is fails the test unless an error is of a kind.
+// Is fails the test unless errors.Is holds.
 func Is(t TB, err, kind error) {
 	t.Helper()
 	if !errors.Is(err, kind) {
 		t.Error(fmt.Sprintf("the error is %v, want %v", err, kind))
 	}
+}
+
+// Output is a buffer that several goroutines may write to.
+type Output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write appends to the text.
+func (o *Output) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(data)
+}
+
+// String returns the text so far.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }

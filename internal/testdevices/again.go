@@ -2,5 +2,5 @@
 
 package testdevices
 
-// again says that these tests run once more, for the race detector or for a build without cgo.
+// again means that the tests run once more, for the race detector or for a build without cgo.
 const again = true

@@ -1,8 +1,11 @@
 package testdevices
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/halox/halox/internal/cuda/cudafake"
@@ -18,15 +21,15 @@ func Compiler(t *testing.T) *kernels.Compiler {
 	return kernels.NewCompiler(kernels.Options{NVRTC: NVRTC(t), Cache: t.TempDir()})
 }
 
-// CachingCompiler is Compiler, but what it compiled stays in the folder .cache of the module, for all tests.
+// CachingCompiler is Compiler with the folder .cache of the module as its cache, for all tests.
 func CachingCompiler(t *testing.T) *kernels.Compiler {
 	t.Helper()
 	cache := filepath.Join(moduleRoot(t), ".cache", "images")
 	return kernels.NewCompiler(kernels.Options{NVRTC: NVRTC(t), Cache: cache})
 }
 
-// Compile compiles the source for each generation of GPUs that halox runs on, for one unless tests are long, or for
-// those that are named. What was compiled stays in the folder .cache of the module. See Once.
+// Compile compiles the source for the named generations of GPUs, by default for one that halox supports, or for all if
+// tests are long. Results stay in the folder .cache of the module. See Once.
 func Compile(t *testing.T, source kernels.Source, named ...string) {
 	t.Helper()
 	Once(t)
@@ -45,8 +48,8 @@ func Compile(t *testing.T, source kernels.Source, named ...string) {
 	}
 }
 
-// NVRTC returns where NVRTC is. It skips the test where that is neither installed nor in
-// the module's own folder (make nvrtc).
+// NVRTC returns the path of NVRTC. It skips the test if NVRTC is neither installed nor in the folder of the module
+// (make nvrtc).
 func NVRTC(t *testing.T) string {
 	t.Helper()
 	path, tried, err := nvrtc.Find(os.Getenv("HALOX_NVRTC"))
@@ -58,6 +61,15 @@ func NVRTC(t *testing.T) string {
 	}
 	return path
 }
+
+// CPlusPlus returns a C++ compiler that works.
+var CPlusPlus = sync.OnceValues(func() (string, error) {
+	c := exec.Command("g++", "-x", "c++", "-include", "cmath", "-fsyntax-only", os.DevNull)
+	if out, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("no g++ that works: %w\n%s", err, out)
+	}
+	return exec.LookPath("g++")
+})
 
 func moduleRoot(t testing.TB) string {
 	t.Helper()

@@ -19,12 +19,12 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// How the CUDA sources are compiled for the CPU, and how their threads run there.
+// Sources that compile CUDA for the CPU, and run its threads there.
 //
 //go:embed cpu
 var onCPU embed.FS
 
-// filesForCPU are those, and what stands for CUDA, by path.
+// filesForCPU are those sources and the replacements for CUDA headers, by path.
 func filesForCPU() (map[string]string, error) {
 	files, err := kernels.Program{File: "latency.cu"}.Files() // of any program
 	if err != nil {
@@ -42,25 +42,25 @@ func filesForCPU() (map[string]string, error) {
 	return files, err
 }
 
-// EachKernel is Each with one backend more, where this machine has a C++ compiler: GPUs that are
-// made of the CPU. They run the sources of the kernels, launched as on a GPU, see CPU.
+// EachKernel is Each with an additional backend, if this machine has a C++ compiler: GPUs emulated on the CPU. They run
+// the sources of the kernels, launched as on a GPU, see CPU.
 func EachKernel(t *testing.T, n int, f func(t *testing.T, s *Set)) {
 	Each(t, n, f)
 	onBackend(t, "cuda-on-cpu", func(t *testing.T) { f(t, CPU(t, n)) })
 }
 
-// CPU opens n GPUs that are made of the CPU for the length of the test, and skips it where that cannot
-// be: a driver whose devices, streams and events are those of cudafake, and an NVRTC that compiles
-// kernels by the C++ compiler of this machine. Thread blocks, barriers, shuffles, flags and packets work
-// as on a GPU, in orders that change; the arithmetic is the CPU's, which rounds alike. It skips the test under the race
-// detector too, which does not see the threads of kernels: they are those of C++.
+// CPU opens n emulated GPUs for the duration of the test, and skips the test if that is not possible: a driver with the
+// devices, streams and events of cudafake, and an NVRTC that compiles kernels with the C++ compiler of this machine.
+// Thread blocks, barriers, shuffles, flags and packets work as on a GPU, in changing orders; the arithmetic is that of
+// the CPU, which rounds equally. It also skips the test under the race detector, which does not see the C++ threads of
+// kernels.
 func CPU(t testing.TB, n int) *Set {
 	t.Helper()
 	notAgain(t)
 	return cpu(t, n)
 }
 
-// notAgain skips a test of kernels that run on the CPU where tests run again, see Again.
+// notAgain skips a test of emulated GPUs if tests run again, see Again.
 func notAgain(t testing.TB) {
 	t.Helper()
 	if again {
@@ -68,13 +68,14 @@ func notAgain(t testing.TB) {
 	}
 }
 
-// CPUBesideThreads is CPU for tests of what threads of Go do while kernels run, which are for the race detector too.
+// CPUBesideThreads is CPU for tests of Go threads that run concurrently with kernels, which also run under the race
+// detector.
 func CPUBesideThreads(t testing.TB, n int) *Set {
 	t.Helper()
 	return cpu(t, n)
 }
 
-// CPUApart is CPUBesideThreads of GPUs that do not reach each other: threads of Go serve them.
+// CPUApart is CPUBesideThreads with GPUs without access to each other: Go threads copy between them.
 func CPUApart(t testing.TB, n int) *Set {
 	t.Helper()
 	return cpu(t, n, cudafake.Apart)
@@ -105,7 +106,7 @@ func cpu(t testing.TB, n int, flags ...string) *Set {
 	return s
 }
 
-// OnCPU reports whether a GPU is made of the CPU, which is far slower.
+// OnCPU reports whether a GPU is emulated on the CPU, which is far slower.
 func OnCPU(d *streams.Device) bool {
 	return d.Backend == streams.CUDA && d.Name == "Fake GPU "+fmt.Sprint(d.ID)
 }
@@ -113,13 +114,13 @@ func OnCPU(d *streams.Device) bool {
 // OnGPU reports whether a device is a real GPU.
 func OnGPU(d *streams.Device) bool { return d.Backend == streams.CUDA && !OnCPU(d) }
 
-// compilerForCPU is of a process.
+// compilerForCPU is the compiler of the process.
 var compilerForCPU = sync.OnceValues(func() (*kernels.Compiler, error) {
 	options, err := optionsForCPU()
 	return kernels.NewCompiler(options), err
 })
 
-// optionsForCPU are those of compilers for the CPU. What they compiled stays in the folder .cache of the module.
+// optionsForCPU are the options of compilers for the CPU, with the folder .cache of the module as their cache.
 var optionsForCPU = sync.OnceValues(func() (none kernels.Options, _ error) {
 	nvrtc, err := libraryForCPU()
 	if err != nil {
@@ -128,9 +129,9 @@ var optionsForCPU = sync.OnceValues(func() (none kernels.Options, _ error) {
 	return kernels.Options{NVRTC: nvrtc, Cache: filepath.Dir(nvrtc)}, nil
 })
 
-// libraryForCPU returns the NVRTC that compiles for the CPU, in the folder of what it compiled.
+// libraryForCPU returns the NVRTC that compiles for the CPU, in its cache folder.
 func libraryForCPU() (string, error) {
-	cc, err := exec.LookPath("g++")
+	cc, err := CPlusPlus()
 	if err != nil {
 		return "", err
 	}
@@ -156,13 +157,13 @@ func libraryForCPU() (string, error) {
 	return nvrtc, nil
 }
 
-// optionsOfCompiler are those by which all for the CPU is compiled. Without -fno-gnu-unique, __shared__ variables of
-// one name in two programs would be one.
+// optionsOfCompiler are the compiler options for the CPU. Without -fno-gnu-unique, __shared__ variables with the same
+// name in two programs would be one variable.
 var optionsOfCompiler = strings.Fields(
 	"-std=c++17 -Og -w -fPIC -pthread -ffp-contract=off -fno-strict-aliasing -fno-gnu-unique",
 )
 
-// keyForCPU names all that decides what a kernel is compiled to, but its source.
+// keyForCPU returns a hash of everything that a compiled kernel depends on, except its source.
 func keyForCPU(cc string, files map[string]string) (string, error) {
 	version, err := exec.Command(cc, "--version").Output()
 	h := sha256.New()
@@ -173,8 +174,7 @@ func keyForCPU(cc string, files map[string]string) (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil)[:6]), err
 }
 
-// buildNVRTC builds the library in a folder of its own, which then gets its name: another process may
-// do the same.
+// buildNVRTC builds the library in a temporary folder, which is then renamed: another process may do the same.
 func buildNVRTC(cc, dir, library string, files map[string]string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err

@@ -7,7 +7,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Disturbed returns the set with a compiler that defines for each device's programs what the function returns.
+// Disturbed returns the set with a compiler that adds the definitions that the function returns to the programs of each
+// device.
 func (s *Set) Disturbed(define func(d *streams.Device) []string) (*Set, error) {
 	options := kernels.Options{NVRTC: os.Getenv("HALOX_NVRTC")}
 	if OnCPU(s.Devices[0]) {
@@ -20,8 +21,8 @@ func (s *Set) Disturbed(define func(d *streams.Device) []string) (*Set, error) {
 	return &Set{Devices: s.Devices, Links: s.Links, Compiler: kernels.NewCompiler(options)}, nil
 }
 
-// ByProcessorTime returns the set with a compiler whose kernels on the CPU take processor time for the time, so that
-// their limits do not depend on what else runs on the machine.
+// ByProcessorTime returns the set with a compiler whose kernels on the CPU measure processor time, so that their limits
+// do not depend on the load of the machine.
 func (s *Set) ByProcessorTime() (*Set, error) {
 	return s.Disturbed(func(*streams.Device) []string { return []string{"PROCESSOR_TIME"} })
 }

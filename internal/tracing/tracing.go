@@ -1,4 +1,4 @@
-// Package tracing joins the traces of the streams of all processes into the trace of a run.
+// Package tracing merges the traces of the streams of all processes into the trace of a run.
 package tracing
 
 import (
@@ -12,15 +12,15 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// part is what one process adds to a trace.
+// part is the trace of one process.
 type part struct {
-	Zero    int64 // ns of rank 0's clock: where its times begin; 0 if it has none
+	Zero    int64 // start of its times, in ns of rank 0's clock; 0 if there are none
 	Devices []trace.Device
 	Lost    int
 }
 
-// Collect returns what the streams of all processes did, at times of rank 0's clock. All call it. After a failure of a
-// process each keeps its own.
+// Collect returns the work of the streams of all processes, with times of rank 0's clock. All call it. After a failure
+// of a process each returns only its own.
 func Collect(found *streams.Trace, p *mpi.Processes) (*trace.Trace, error) {
 	mine := partOf(found, p)
 	t := &trace.Trace{About: trace.About{Lost: mine.Lost}, Devices: mine.Devices}
@@ -35,7 +35,7 @@ func Collect(found *streams.Trace, p *mpi.Processes) (*trace.Trace, error) {
 		mine.Zero = found.Zero.Add(-ahead).UnixNano()
 	}
 	for i := range mine.Devices {
-		mine.Devices[i].Within += within
+		mine.Devices[i].ClockError += within
 	}
 	all, err := mpi.Gather(context.Background(), p, "join the traces", mine)
 	if err != nil {
@@ -64,7 +64,7 @@ func Collect(found *streams.Trace, p *mpi.Processes) (*trace.Trace, error) {
 	return t, nil
 }
 
-// partOf translates what the streams of this process did. The kinds of work have the names of the categories.
+// partOf converts the work of the streams of this process. The kinds of work have the names of the categories.
 func partOf(found *streams.Trace, p *mpi.Processes) (mine part) {
 	of := ""
 	if !p.IsAlone() {
@@ -72,7 +72,7 @@ func partOf(found *streams.Trace, p *mpi.Processes) (mine part) {
 	}
 	for _, d := range found.Devices {
 		mine.Lost += d.Lost
-		device := trace.Device{Name: fmt.Sprintf("%s %d", d.Device.Label, d.Device.ID), Within: d.Within}
+		device := trace.Device{Name: fmt.Sprintf("%s %d", d.Device.Label, d.Device.ID), ClockError: d.ClockError}
 		if !d.Device.HostMemory {
 			device.Name += ", " + d.Device.Name
 		}
@@ -94,12 +94,12 @@ func partOf(found *streams.Trace, p *mpi.Processes) (mine part) {
 	return mine
 }
 
-// questions is how often two processes compare their clocks: the quickest answer counts.
+// questions is the number of comparisons of two clocks: the fastest answer counts.
 const questions = 9
 
-// clocks returns by how much the clock of this process is ahead of that of rank 0, and by how much that may be wrong.
-// Processes of one host have one clock. Each of another host asks rank 0 for its time, which it takes to be that of the
-// middle between question and answer. All call it.
+// clocks returns how far the clock of this process is ahead of that of rank 0, and the uncertainty of that. Processes
+// of one host have one clock. Processes of other hosts ask rank 0 for its time, assumed to be halfway between question
+// and answer. All call it.
 func clocks(p *mpi.Processes) (ahead, within time.Duration, err error) {
 	const what = "compare the clocks"
 	var word [8]byte

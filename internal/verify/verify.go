@@ -1,5 +1,5 @@
 // Package verify checks exchanges against geometry, every scheme against the result of one device, and device ranks by
-// litmus tests, on the devices, grid and cut of a problem.
+// litmus tests, on the devices, grid and decomposition of a problem.
 package verify
 
 import (
@@ -24,13 +24,13 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// check is one thing that must hold.
+// check is a condition that must hold.
 type check struct {
 	name string
-	run  func(ctx context.Context) error // returns the first difference
+	run  func(ctx context.Context) error // returns an error for the first difference
 }
 
-// Done is a check that was made.
+// Done is a completed check.
 type Done struct {
 	Name   string `json:"name"`
 	Result string `json:"result"` // "ok", "failed" or "left out"
@@ -40,27 +40,27 @@ type Done struct {
 // ErrFailed is the error of checks that failed.
 var ErrFailed = errors.New("checks failed")
 
-// Verifier checks exchanges and schemes on the devices of a setup, whose grid must be small enough to look at every
-// point many times, see Reduced. Where processes share the grid all call its methods, and rank 0 prints.
+// Verifier checks exchanges and schemes on the devices of a setup, whose grid must be small enough to check every point
+// many times, see Reduced. If processes share the grid all call its methods, and rank 0 prints.
 type Verifier struct {
 	*solvers.Setup
-	Steps  int                // that the problem is solved for
-	Limit  time.Duration      // of waiting, see scheme.Options
+	Steps  int                // steps of each run
+	Limit  time.Duration      // time limit of waits, see scheme.Options
 	Out    io.Writer          // gets a line for each check and each skipped check
 	During func(doing string) // called with the name of the next check
-	Done   []Done             // what came of the checks so far
+	Done   []Done             // results of the checks so far
 	want   []float64          // the result of one device, on rank 0
-	solved bool               // want is known
-	ahead  *kernels.Ahead     // compiles what all schemes need, side by side; nil for none
+	solved bool               // want is set
+	ahead  *kernels.Ahead     // compiles the kernels of all schemes in parallel; may be nil
 }
 
 // processes returns those that share the grid.
 func (v *Verifier) processes() *mpi.Processes { return v.Place.Processes.OrAlone() }
 
-// lost reports whether a process has failed, so that the others cannot go on.
+// lost reports whether a process has failed, so that the others cannot continue.
 func (v *Verifier) lost() bool { return !v.processes().IsAlone() && v.processes().Err() != nil }
 
-// All runs all checks, prints a line for each, and their number. It is an error if one fails.
+// All runs all checks, and prints a line for each and their number. It returns an error if one fails.
 func (v *Verifier) All(ctx context.Context) error {
 	checks, err := v.checks(ctx)
 	if v.ahead != nil {
@@ -72,7 +72,7 @@ func (v *Verifier) All(ctx context.Context) error {
 	return v.report(ctx, append(checks, v.ranks()...))
 }
 
-// checks returns all checks. A path that the links have not is left out, and said.
+// checks returns all checks. A path that the links do not support is left out, with a line.
 func (v *Verifier) checks(ctx context.Context) (all []check, err error) {
 	paths, err := v.paths(ctx)
 	for _, path := range paths {
@@ -81,8 +81,8 @@ func (v *Verifier) checks(ctx context.Context) (all []check, err error) {
 	return append(all, v.runs(ctx, paths)...), err
 }
 
-// paths returns the paths that all links have. Between processes there is but one: where no process has two devices
-// that are neighbours, any path stands for it.
+// paths returns the paths that all links support. Between processes there is only one path: if no process has two
+// devices that are neighbors, any one path represents it.
 func (v *Verifier) paths(ctx context.Context) (usable []p2p.Path, err error) {
 	for _, path := range p2p.Paths() {
 		plan, err := halo.NewPlan(v.Place, v.Session.Links, path, v.spec(halo.Float64, halo.Corners, 1))
@@ -101,7 +101,7 @@ func (v *Verifier) paths(ctx context.Context) (usable []p2p.Path, err error) {
 	return usable, nil
 }
 
-// within reports whether a message goes between devices of one process.
+// within reports whether a message is sent between devices of one process.
 func (v *Verifier) within(plan *halo.Plan) bool {
 	return slices.ContainsFunc(plan.Messages, func(m halo.Message) bool {
 		return m.From != m.To && v.Place.Owners[m.From] == v.Place.Owners[m.To]
@@ -116,8 +116,8 @@ func (v *Verifier) named(path p2p.Path) string {
 	return string(path) + " and mpi"
 }
 
-// spec returns a field to be exchanged.
-func (v *Verifier) spec(e halo.Element, connectivity halo.Connectivity, width int) halo.Spec {
+// spec returns a field to exchange.
+func (v *Verifier) spec(e domain.Element, connectivity halo.Connectivity, width int) halo.Spec {
 	return halo.Spec{Name: "verified", Element: e, Connectivity: connectivity,
 		Width: domain.UniformRadius(v.Place.Grid.Dims, width)}
 }
@@ -129,12 +129,12 @@ func (v *Verifier) exchanges(path p2p.Path) (all []check) {
 			continue
 		}
 		for _, connectivity := range []halo.Connectivity{halo.Faces, halo.Corners} {
-			for _, element := range []halo.Element{halo.Float32, halo.Float64} {
+			for _, element := range []domain.Element{halo.Float32, halo.Float64} {
 				c := halotest.Case{
 					Placement: v.Place, Links: v.Session.Links, Compiler: v.Session.Compiler, Path: path,
 					Specs: []halo.Spec{v.spec(element, connectivity, width)},
 				}
-				name := fmt.Sprintf("exchange by %s of %s, width %d, %s: every point as geometry says", v.named(path),
+				name := fmt.Sprintf("exchange by %s of %s, width %d, %s: all points correct", v.named(path),
 					connected(connectivity), width, element)
 				all = append(all, check{name, func(context.Context) error { return c.Run() }})
 			}
@@ -143,7 +143,7 @@ func (v *Verifier) exchanges(path p2p.Path) (all []check) {
 	return all
 }
 
-// widths are those of ghosts that are exchanged: 1 and 2, and those of the problem where they are wider.
+// widths returns the widths of exchanged ghosts: 1 and 2, and those of the problem if they are larger.
 func (v *Verifier) widths() []int {
 	of := v.Problem.Width()
 	most := 2
@@ -174,13 +174,13 @@ func (w way) String() string {
 		text += " " + string(w.order)
 	}
 	if w.group > 1 {
-		text += fmt.Sprintf(" with %d steps an exchange", w.group)
+		text += fmt.Sprintf(" with %d steps per exchange", w.group)
 	}
 	return text
 }
 
-// ways returns every scheme with its orders, and the steps between two exchanges of the config where it takes them;
-// blocked with several too where these are one.
+// ways returns every scheme with its orders, and the exchange interval of the config if it supports that; blocked also
+// with several steps if that is one.
 func (v *Verifier) ways() (all []way) {
 	for _, s := range scheme.All() {
 		w := way{scheme: s}
@@ -192,7 +192,7 @@ func (v *Verifier) ways() (all []way) {
 			all = append(all, w)
 		}
 		if s == scheme.Blocked && w.group <= 1 {
-			if w.group = v.mostSteps(); w.group > 1 { // with one it makes sweeps, and no passes
+			if w.group = v.mostSteps(); w.group > 1 { // with one step it runs sweeps, not passes
 				all = append(all, w)
 			}
 		}
@@ -200,7 +200,7 @@ func (v *Verifier) ways() (all []way) {
 	return all
 }
 
-// mostSteps returns how many steps between two exchanges subdomains have the layers for: 4 at most.
+// mostSteps returns the largest exchange interval, up to 4, for which subdomains have enough layers.
 func (v *Verifier) mostSteps() int {
 	for steps := 4; steps > 1; steps-- {
 		of := *v.Problem
@@ -213,7 +213,7 @@ func (v *Verifier) mostSteps() int {
 }
 
 // runs returns the checks of every scheme and path against one device, and begins to compile their kernels. A scheme
-// that takes fewer devices is left out, and said.
+// that supports fewer devices is left out, with a line.
 func (v *Verifier) runs(ctx context.Context, paths []p2p.Path) (all []check) {
 	for _, way := range v.ways() {
 		if err := way.scheme.Needs().CheckDevices(way.scheme, len(v.Place.Devices)); err != nil {
@@ -224,8 +224,8 @@ func (v *Verifier) runs(ctx context.Context, paths []p2p.Path) (all []check) {
 			if way.scheme.Needs().CheckPath(way.scheme, path) != nil {
 				continue
 			}
-			name := fmt.Sprintf("scheme %v by %s: %d steps on %s give the bits of one", way, v.named(path), v.Steps,
-				v.Counted())
+			name := fmt.Sprintf("scheme %v by %s: %d steps on %s match one device bit for bit", way, v.named(path),
+				v.Steps, v.Counted())
 			all = append(all, check{name, func(ctx context.Context) error { return v.compare(ctx, way, path) }})
 			if v.processes().IsAlone() {
 				v.ahead = solvers.Ahead(ctx, v.in(way), v.Place, scheme.Search{
@@ -237,8 +237,7 @@ func (v *Verifier) runs(ctx context.Context, paths []p2p.Path) (all []check) {
 	return all
 }
 
-// compare solves the problem on all devices and compares every point with what one
-// device gives.
+// compare solves the problem on all devices and compares every point with the result of one device.
 func (v *Verifier) compare(ctx context.Context, way way, path p2p.Path) (err error) {
 	if !v.solved {
 		if v.processes().Rank == 0 {
@@ -287,9 +286,9 @@ func (v *Verifier) in(w way) *solvers.Problem {
 	return &p
 }
 
-// options returns those of a run. Norms are checked within launches where schemes can. The kernels of blocked for that
-// compile for longer than all others together: it checks norms as often as the run that the setup is for, and so needs
-// these kernels only if that does.
+// options returns the options of a run. Norms are checked within launches if schemes support that. The kernels of
+// blocked for that take longer to compile than all others together: it checks norms as often as the run of the setup,
+// and so needs these kernels only if that does.
 func (v *Verifier) options(w way) scheme.Options {
 	every := int64(v.Steps)
 	if w.scheme == scheme.Blocked {
@@ -298,7 +297,7 @@ func (v *Verifier) options(w way) scheme.Options {
 	return scheme.Options{Scheme: w.scheme, Order: w.order, Steps: int64(v.Steps), CheckEvery: every, Limit: v.Limit}
 }
 
-// solve runs the problem and returns all owned points, on the process that speaks.
+// solve runs the problem and returns all owned points, on rank 0.
 func (v *Verifier) solve(ctx context.Context, place *halo.Placement, way way, path p2p.Path) (values []float64,
 	err error) {
 	p := v.in(way)
@@ -318,19 +317,26 @@ func (v *Verifier) solve(ctx context.Context, place *halo.Placement, way way, pa
 	if _, err := s.Run(ctx, options); err != nil {
 		return nil, err
 	}
+	var points []float64
 	if v.processes().Rank == 0 {
-		values = make([]float64, place.Grid.Points())
+		points = make([]float64, place.Grid.Points())
 	}
-	return values, s.Gather(ctx, values, place.Grid.Box())
+	for i := range p.Fields() {
+		if err := s.Gather(ctx, i, points, place.Grid.Box()); err != nil {
+			return nil, err
+		}
+		values = append(values, points...)
+	}
+	return values, nil
 }
 
-// Soak runs litmus tests of device ranks for so long, or the one of a seed, and prints how many. With seed 0 it chooses
-// random ones.
+// Soak runs litmus tests of device ranks with random seeds for a duration or, unless seed is 0, the one test with the
+// seed, and prints the number of tests.
 func (v *Verifier) Soak(ctx context.Context, long time.Duration, seed uint32) error {
 	tests := litmus.Tests{Compiler: v.Session.Compiler, Links: v.Session.Links, Limit: v.Limit, Seed: seed}
 	devices := v.devices()
 	if n := len(devices); n > ranks.MaxDevices {
-		fmt.Fprintf(v.Out, "left out: all but the first %d of %d devices; ranks of more are not possible\n",
+		fmt.Fprintf(v.Out, "left out: all except the first %d of %d devices, the most that ranks support\n",
 			ranks.MaxDevices, n)
 		devices = devices[:ranks.MaxDevices]
 	}
@@ -343,7 +349,7 @@ func (v *Verifier) Soak(ctx context.Context, long time.Duration, seed uint32) er
 	return err
 }
 
-// devices returns those of the file, each once.
+// devices returns the devices of the setup, each once.
 func (v *Verifier) devices() (all []*streams.Device) {
 	for _, d := range v.Place.Devices {
 		if !slices.Contains(all, d) {
@@ -353,8 +359,8 @@ func (v *Verifier) devices() (all []*streams.Device) {
 	return all
 }
 
-// ranks returns the litmus tests of ranks among the devices of several processes, which Soak does not run. They end
-// together, so that none is given up when the command is interrupted. There are none if the devices are too many.
+// ranks returns the litmus tests of ranks on the devices of several processes, which Soak does not run. They end
+// together, so that none is abandoned when the command is interrupted. There are none if there are too many devices.
 func (v *Verifier) ranks() (all []check) {
 	p, devices, n := v.processes(), v.Session.Devices, 0
 	if p.IsAlone() {
@@ -372,20 +378,19 @@ func (v *Verifier) ranks() (all []check) {
 	add := func(name string, run func(ctx context.Context) error) {
 		all = append(all, check{of + name, func(ctx context.Context) error { return run(context.WithoutCancel(ctx)) }})
 	}
-	add("none leaves a barrier early, and what was stored before is seen",
+	add("no rank leaves a barrier early, and earlier stores are visible",
 		func(ctx context.Context) error { return tests.Barriers(ctx, devices...) })
-	add("one gets what all put to it at once", func(ctx context.Context) error {
+	add("one rank receives simultaneous puts of all ranks", func(ctx context.Context) error {
 		return tests.AllToOne(ctx, devices...)
 	})
-	add("puts at every alignment come whole before their notification, tags are counted apart",
+	add("puts of every alignment arrive before their notification, and tags are counted separately",
 		func(ctx context.Context) error {
 			return errors.Join(tests.Puts(ctx, devices...), tests.Counts(ctx, devices...))
 		})
 	return all
 }
 
-// report makes all checks, prints a line for each, and their number. It is an error
-// if one fails.
+// report runs all checks, and prints a line for each and their number. It returns an error if one fails.
 func (v *Verifier) report(ctx context.Context, checks []check) error {
 	failed, left := 0, 0
 	for _, c := range checks {
@@ -431,12 +436,11 @@ func (v *Verifier) interrupted(ctx context.Context) error {
 	return err
 }
 
-// maxPoints is how many points a grid may have for every one to be looked at,
-// many times.
+// maxPoints is the maximum number of points of a grid of which every point is checked many times.
 const maxPoints = 1 << 18
 
-// Reduced returns the size of the grid, halved along its longest axes until it has
-// few enough points. Each part keeps four layers, or all it had.
+// Reduced returns the size of the grid, halved along its longest axes until it has at most maxPoints points. Each part
+// keeps at least four layers, or all of its layers.
 func Reduced(g domain.Grid, parts domain.Vec) domain.Vec {
 	n := g.Size
 	for n.Product() > maxPoints {

@@ -11,7 +11,6 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
@@ -22,11 +21,11 @@ import (
 func TestMoreDevicesThanRanksTake(t *testing.T) {
 	testdevices.Once(t)
 	set := testdevices.Host(t, 17)
-	grid, err := domain.NewGrid([]int{4, 6, 17}, [3]bool{})
+	grid, err := domain.NewGrid([]int{4, 6, 17}, nil)
 	test.Check(t, err)
-	p := &solvers.Problem{Grid: grid, Spacing: []float64{1, 1, 1}, Real: kernels.Float64}
-	for i := range p.Walls {
-		p.Walls[i].Kind = solvers.Neumann
+	p := &solvers.Problem{Grid: grid, Spacing: []float64{1, 1, 1}, Element: domain.Float64}
+	for i := range p.Boundary {
+		p.Boundary[i].Kind = solvers.Neumann
 	}
 	if p.Stencil, err = stencil.LaplaceOf(stencil.Kinds(3)[0], p.Spacing); err != nil {
 		t.Fatal(err)
@@ -37,10 +36,10 @@ func TestMoreDevicesThanRanksTake(t *testing.T) {
 	session := &halo.Session{
 		Backend: set.Devices[0].Backend, Devices: set.Devices, Links: set.Links, Compiler: set.Compiler,
 	}
-	setup := test.Must(solvers.Open(t.Context(), session, p, solvers.OpenOptions{Parts: domain.Vec{1, 1, 17}}))(t)
+	setup := test.Must(solvers.Open(t.Context(), session, p, solvers.OpenOptions{Parts: []int{1, 1, 17}}))(t)
 	t.Cleanup(setup.Close)
 	var out strings.Builder
-	v := &Verifier{Setup: setup, Steps: 3, Limit: time.Minute, Out: &out, During: func(string) {}}
+	v := &Verifier{Setup: setup, Steps: 3, Limit: 10 * time.Minute, Out: &out, During: func(string) {}}
 	for _, c := range v.runs(t.Context(), []p2p.Path{p2p.Direct}) {
 		if strings.Contains(c.name, "scheme ranks") {
 			t.Errorf("there is a check %s", c.name)
@@ -57,8 +56,8 @@ func TestMoreDevicesThanRanksTake(t *testing.T) {
 		t.Error(err)
 	}
 	for _, says := range []string{
-		"left out: scheme ranks: 17 devices; must be at most 16\n",
-		"left out: all but the first 16 of 17 devices; ranks of more are not possible\nlitmus tests of ranks: ",
+		"left out: scheme ranks: must have at most 16 devices, got 17\n",
+		"left out: all except the first 16 of 17 devices, the most that ranks support\nlitmus tests of ranks: ",
 	} {
 		if !strings.Contains(out.String(), says) {
 			t.Errorf("%q is not in:\n%s", says, out.String())
@@ -88,7 +87,7 @@ func TestVerifyReportsWhatFails(t *testing.T) {
 }
 
 func TestFirstWrongNamesThePoint(t *testing.T) {
-	g, err := domain.NewGrid([]int{2, 3}, [3]bool{})
+	g, err := domain.NewGrid([]int{2, 3}, nil)
 	test.Check(t, err)
 	want := []float64{0, 1, 2, 3, 4, 5}
 	test.Report(t, firstWrong(g, want, want))

@@ -1,8 +1,8 @@
-// What a thread holds of one array that a point function reads: a window of points around
-// a group of N points that lie beside each other along x.
+// The part of an array that a thread holds for a point function: a window of points around a group of N points that are
+// adjacent along x.
 //
-// A layer is what lies in one place of the slowest axis: a plane in three dimensions, a row
-// in two. A read access, as accesses.cuh describes it, is a struct with
+// A layer is the points with one index on the slowest axis: a plane in three dimensions, a row in two. A read access,
+// as accesses.cuh describes it, is a struct with
 //
 //	T                     the type of the elements
 //	READ_ONLY             nothing writes the array while the kernel runs
@@ -21,7 +21,7 @@
 
 #include "names.cuh"
 
-// The parts of a row: what is read left of a group, the group, and what is read right of it.
+// The parts of a row: the points read left of a group, the group, and the points read right of it.
 enum { LEFT_PART, GROUP_PART, RIGHT_PART };
 
 template <typename T, int N> struct alignas(N * sizeof(T)) Group {
@@ -46,21 +46,19 @@ template <> struct Word<16> {
 	typedef uint4 Type;
 };
 
-// read_word reads a word, by the read-only path where that may serve: it need not see what
-// others write meanwhile.
+// read_word reads a word, through the read-only cache if the word does not change during the kernel.
 template <bool READ_ONLY, typename W> __device__ __forceinline__ W read_word(const W *from) {
 	if constexpr (READ_ONLY) return __ldg(from);
 	else return *from;
 }
 
-// word_points returns how many points a word holds: all COUNT where they are aligned to their
-// size, up to 16 bytes.
+// word_points returns the number of points per word: all COUNT if they are aligned to their size, up to 16 bytes.
 template <typename T, int COUNT, bool ALIGNED> __device__ constexpr int word_points() {
 	if (!ALIGNED || (COUNT & (COUNT - 1)) != 0) return 1;
 	return COUNT * (int)sizeof(T) > 16 ? 16 / (int)sizeof(T) : COUNT;
 }
 
-// read_points reads COUNT points that lie beside each other.
+// read_points reads COUNT adjacent points.
 template <int COUNT, bool ALIGNED, bool READ_ONLY, typename T>
 __device__ __forceinline__ void read_points(T *to, const T *from) {
 	constexpr int EACH = word_points<T, COUNT, ALIGNED>();
@@ -80,16 +78,16 @@ __device__ __forceinline__ void read_points(T *to, const T *from) {
 	_Pragma("unroll") for (int row = 0; row <= R::ROW_HIGH - R::ROW_LOW; row++) \
 	    _Pragma("unroll") for (int part = LEFT_PART; part <= RIGHT_PART; part++)
 
-// The window of a read access around groups of N points in LAYERS layers, all of which are
-// held at once. Groups of more than one point are aligned.
+// The window of a read access around groups of N points in LAYERS layers, all held at once. Groups of more than one
+// point are aligned.
 template <typename R, int N, int LAYERS, bool SPARSE = R::SPARSE> struct Window {
 	typedef typename R::T T;
 	enum { ALIGNED = N > 1, WIDTH = R::LEFT + N + R::RIGHT };
 
 	T held[R::HIGH - R::LOW + LAYERS][R::ROW_HIGH - R::ROW_LOW + 1][WIDTH];
 
-	// load reads one part of a row of a layer, counted from the first that is held; group is
-	// where the group of that row begins.
+	// load reads one part of a row of a layer, counted from the first layer held; group is the address of the group of
+	// that row.
 	__device__ __forceinline__ void load(int layer, int row, int part, const T *group) {
 		T *to = held[layer][row];
 		if constexpr (R::LEFT > 0)
@@ -100,8 +98,7 @@ template <typename R, int N, int LAYERS, bool SPARSE = R::SPARSE> struct Window 
 				read_points<R::RIGHT, ALIGNED && R::RIGHT <= N, R::READ_ONLY>(to + R::LEFT + N, group + N);
 	}
 
-	// fill reads what a first layer needs of those before the last that it needs; group is the
-	// group in that layer.
+	// fill reads the layers for a first layer, except for the last one that it needs; group is the group in that layer.
 	__device__ __forceinline__ void fill(const T *group, i64 pitch, i64 layer) {
 #pragma unroll
 		for (int m = R::LOW; m < R::HIGH; m++) EACH_PART(R)
@@ -109,8 +106,7 @@ template <typename R, int N, int LAYERS, bool SPARSE = R::SPARSE> struct Window 
 			load(m - R::LOW, row, part, group + m * layer + (row + R::ROW_LOW) * pitch);
 	}
 
-	// next reads what the d-th layer needs and those before it did not; group is the group in
-	// the first layer.
+	// next reads the layers that the d-th layer needs and earlier ones did not; group is the group in the first layer.
 	__device__ __forceinline__ void next(int d, const T *group, i64 pitch, i64 layer) {
 #pragma unroll
 		for (int m = R::HIGH; m >= R::LOW; m--) EACH_PART(R)
@@ -118,7 +114,7 @@ template <typename R, int N, int LAYERS, bool SPARSE = R::SPARSE> struct Window 
 			load(d + m - R::LOW, row, part, group + (d + m) * layer + (row + R::ROW_LOW) * pitch);
 	}
 
-	// all reads what the first `layers` layers need.
+	// all reads all data that the first `layers` layers need.
 	__device__ __forceinline__ void all(int layers, const T *group, i64 pitch, i64 layer) {
 #pragma unroll
 		for (int l = R::LOW; l < R::HIGH + LAYERS; l++)
@@ -127,7 +123,7 @@ template <typename R, int N, int LAYERS, bool SPARSE = R::SPARSE> struct Window 
 			load(l - R::LOW, row, part, group + l * layer + (row + R::ROW_LOW) * pitch);
 	}
 
-	// step goes on by LAYERS layers.
+	// step advances by LAYERS layers.
 	__device__ __forceinline__ void step() {
 #pragma unroll
 		for (int m = R::LOW; m < R::HIGH; m++) EACH_PART(R) if (m >= R::low(row, part) && m < R::high(row, part)) {
@@ -147,7 +143,7 @@ template <typename R, int N, int LAYERS, bool SPARSE = R::SPARSE> struct Window 
 	}
 };
 
-// The window of a sparse access holds nothing but where the group lies in the first layer.
+// The window of a sparse access holds only the address of the group in the first layer.
 template <typename R, int N, int LAYERS> struct Window<R, N, LAYERS, true> {
 	typedef typename R::T T;
 

@@ -1,7 +1,6 @@
-// Packs and unpacks a plain list of blocks, as the host bypass of HAND (Shi et al., section IV) does:
-// the kernel itself sums the lengths of the blocks, to find the place of each in the packed buffer. A
-// thread block works on a chunk, a contiguous part of the packed buffer: some blocks, or a part of a
-// long one.
+// Packs and unpacks a plain list of blocks, like the host bypass of HAND (Shi et al., section IV): the kernel itself
+// sums the lengths of the blocks to find the position of each in the packed buffer. A thread block processes a chunk, a
+// contiguous part of the packed buffer: some blocks, or a part of a long one.
 
 #include "contiguous.cuh"
 
@@ -10,35 +9,35 @@ struct Entry {
 	i64 displacement, length;
 };
 
-// Where a chunk begins: in the packed buffer, and `skip` bytes into block `first` of the list. It ends
-// where the next chunk begins.
+// The start of a chunk: in the packed buffer, and `skip` bytes into block `first` of the list. It ends at the start of
+// the next chunk.
 struct Chunk {
 	i64 offset, first, skip;
 };
 
 struct Blocks {
-	const i64 *list; // of Entry; of displacements, if all blocks have one length
+	const i64 *list; // of Entry, or of displacements if all blocks have the same length
 	const Chunk *chunks;
 	char *strided, *packed; // displacement 0, and the start of the buffer
-	i64 count;              // chunks
+	i64 count;              // number of chunks
 	i64 unpack;             // 0 or 1
-	i64 length;             // of all blocks; 0: they differ
-	i64 bytes, chunk;       // in all, and in a chunk, if all blocks have one length
-	i64 sequential;         // chunks of at most so many blocks are summed sequentially
+	i64 length;             // of all blocks; 0 if they differ
+	i64 bytes, chunk;       // in total and per chunk, if all blocks have the same length
+	i64 sequential;         // chunks of at most this many blocks are summed sequentially
 	i64 lanes;              // threads along a block; 0: lanes_for
 };
 
 enum { THREADS = 256, WARP = 32, MAX_BLOCKS = 1024 /* blocks of a chunk */ };
 #define ALL 0xffffffffu
 
-// The blocks of a chunk, without what other chunks have of them.
+// The blocks of a chunk, without their parts in other chunks.
 struct Shared {
 	i64 place[MAX_BLOCKS];
 	unsigned length[MAX_BLOCKS], sum[MAX_BLOCKS];
 	unsigned total[THREADS / WARP];
 };
 
-// A chunk as the thread block works on it.
+// A chunk and the data of its thread block.
 struct Part {
 	i64 offset, first, skip;
 	unsigned bytes, count;
@@ -73,7 +72,7 @@ __device__ __forceinline__ void load(const Blocks &b, const Part &p, Shared &s) 
 	__syncthreads();
 }
 
-// sum_sequentially has each thread sum the lengths before its blocks (HAND, algorithm 2).
+// sum_sequentially makes each thread sum the lengths before its blocks (HAND, algorithm 2).
 __device__ __forceinline__ void sum_sequentially(const Part &p, Shared &s) {
 	for (unsigned j = threadIdx.x; j < p.count; j += THREADS) {
 		unsigned sum = 0;
@@ -83,11 +82,10 @@ __device__ __forceinline__ void sum_sequentially(const Part &p, Shared &s) {
 	__syncthreads();
 }
 
-// sum_in_parallel sums the lengths by a parallel scan (HAND, algorithm 1), as many at a time as there are
-// threads.
+// sum_in_parallel sums the lengths by a parallel scan (HAND, algorithm 1), in rounds of one length per thread.
 __device__ __forceinline__ void sum_in_parallel(const Part &p, Shared &s) {
 	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-	unsigned before = 0; // the sum before this round
+	unsigned before = 0; // the sum of earlier rounds
 	for (unsigned first = 0; first < p.count; first += THREADS) {
 		const unsigned j = first + threadIdx.x, length = j < p.count ? s.length[j] : 0;
 		unsigned sum = length;
@@ -109,12 +107,12 @@ __device__ __forceinline__ void sum_in_parallel(const Part &p, Shared &s) {
 	}
 }
 
-// power_of_two returns the smallest power of two that is not below n > 0.
+// power_of_two returns the smallest power of two that is at least n > 0.
 __device__ __forceinline__ unsigned power_of_two(unsigned n) { return n > 1 ? 1u << (32 - __clz(n - 1)) : 1; }
 
-// lanes_for returns how many threads work along each block of a chunk, as HAND's kernel wrapper does
-// with bit operations (section IV.B). Few blocks share all threads. Each of many gets a thread for 16
-// bytes, or for 8 if it is short.
+// lanes_for returns how many threads copy each block of a chunk, like the bit operations in HAND's kernel wrapper
+// (section IV.B). A few blocks share all threads. Each of many blocks gets a thread per 16 bytes, or per 8 bytes if it
+// is short.
 __device__ __forceinline__ unsigned lanes_for(const Part &p) {
 	const unsigned mean = p.bytes / p.count, rows = power_of_two(p.count);
 	const unsigned share = rows < THREADS ? THREADS / rows : 1;
@@ -133,7 +131,7 @@ __device__ __forceinline__ void copy_row(const Blocks &b, i64 place, i64 offset,
 	copy_contiguous(b.unpack ? there : packed, b.unpack ? packed : there, bytes, lane, lanes);
 }
 
-// copy_equal copies a chunk of blocks of one length, which needs no sums.
+// copy_equal copies a chunk of blocks of the same length, which needs no sums.
 __device__ __forceinline__ void copy_equal(const Blocks &b, const Part &p, unsigned lanes) {
 	const unsigned row = threadIdx.x / lanes, rows = THREADS / lanes;
 #pragma unroll 1
@@ -153,8 +151,8 @@ __device__ __forceinline__ void copy_listed(const Blocks &b, const Part &p, cons
 		copy_row(b, s.place[j], p.offset + s.sum[j], min(s.length[j], p.bytes - s.sum[j]), threadIdx.x % lanes, lanes);
 }
 
-// equal_blocks copies blocks of one length from a list of displacements: HAND's kernel for indexed_block
-// (section III.C).
+// equal_blocks copies blocks of the same length from a list of displacements: HAND's kernel for indexed_block (section
+// III.C).
 extern "C" __global__ void __launch_bounds__(THREADS, 5) equal_blocks(const __grid_constant__ Blocks b) {
 	grid_dependency_wait();
 #pragma unroll 1

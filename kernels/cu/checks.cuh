@@ -1,14 +1,13 @@
-// Checks: norms that tiles.cu and wide_tiles.cu take of steps within a launch, by which a launch may end before its
-// last step.
+// Checks: norms of steps within a launch of tiles.cu and wide_tiles.cu, which may end the launch before its last step.
 //
-// At a check each tile leaves its norms on its GPU, as packets, and goes on. FOLD_AFTER steps later one thread block,
-// another one at each check, joins those of the GPU's tiles, leaves them to the host, and sends each GPU a vote: the
-// change, as the limit of a check is one of the change. END_AFTER steps after the check all blocks of all GPUs read all
-// votes, and come to the same end. Both are so late that packets have mostly come by then. Only after the last step
-// whose norms may end the launch all open checks are joined and read at once.
+// At a check each tile stores its norms on its GPU, as packets, and continues. FOLD_AFTER steps later one thread block,
+// a different one for each check, combines those of the GPU's tiles, stores them for the host, and sends each GPU a
+// vote: the change, because the limit of a check applies to the change. END_AFTER steps after the check all blocks of
+// all GPUs read all votes and reach the same decision. Both delays are long enough that packets have usually arrived.
+// Only after the last step whose norms may end the launch, all open checks are combined and read at once.
 //
-// A launch that ends at a check has stored nothing: the fields are as they were before it. So the vote may be off by
-// what rounding does: the host looks at the norms themselves, after it has made the steps up to the check.
+// A launch that ends at a check has stored nothing: the fields are as they were before it. So the vote may have
+// rounding errors: the host checks the norms themselves, after it has run the steps up to the check.
 #pragma once
 
 #include "faults.cuh"
@@ -22,26 +21,26 @@
 
 enum { FOLD_AFTER = 3, END_AFTER = 8 };
 
-// A slot is used again after CHECK_SLOTS checks. Let E be END_AFTER, and checks be of each step, else fewer are open. A
-// tile leaves norms behind a barrier after it has read the votes of the check E + 1 before. A GPU votes once all its
-// tiles have left theirs. So when it votes at check n, all GPUs have voted at n - E - 1, and all tiles have read the
-// votes of n - 2 E - 2. If a launch ends at check c, a tile may be late there: it has left its norms at c, and read the
-// votes of c - E - 1. Other GPUs go on at c + E + 1 in the next launch, and send the votes of E + 1 checks before they
-// read any: those of c + 2 E + 1 must not lie where that tile still reads.
+// A slot is reused after CHECK_SLOTS checks. Let E be END_AFTER, and assume a check at each step, as otherwise fewer
+// are open. A tile stores norms after a barrier that follows reading the votes of the check E + 1 before. A GPU votes
+// once all its tiles have stored theirs. So when it votes at check n, all GPUs have voted at n - E - 1, and all tiles
+// have read the votes of n - 2 E - 2. If a launch ends at check c, a tile may lag there: it has stored its norms at c,
+// and read the votes of c - E - 1. Other GPUs continue at c + E + 1 in the next launch, and send the votes of E + 1
+// checks before they read any: those up to c + 2 E + 1 must not overwrite votes that the tile still reads.
 static_assert(CHECK_SLOTS > 3 * END_AFTER + 1, "");
 
-// A vote of a GPU at which what is not finite ends the launch.
+// The vote of a GPU whose non-finite values end the launch.
 constexpr double not_finite_vote = -1.0;
 
 // check_at returns the check of a step; -1 if it has none, or if it is before the launch.
 __device__ __forceinline__ int check_at(const Tiles &s, unsigned step) {
 	const int since = (int)(step - (unsigned)s.first) - (int)s.watch.until, every = (int)s.watch.every;
 	if (every == 0 || since < 0) return -1;
-	if (every == 1) return since; // the division costs most there: at each step
+	if (every == 1) return since; // avoids the division, which costs most with a check at each step
 	return since % every ? -1 : since / every;
 }
 
-// The slot of a check, and its number among those of all launches.
+// The slot of a check, and its number across launches.
 __device__ __forceinline__ i64 number_of(const Tiles &s, int check) { return s.watch.before + check; }
 __device__ __forceinline__ int slot_of(const Tiles &s, int check) { return (int)(number_of(s, check) % CHECK_SLOTS); }
 
@@ -50,9 +49,9 @@ __device__ __forceinline__ unsigned packet_number(const Tiles &s, int check) {
 	return (unsigned)number_of(s, check) + 1;
 }
 
-// wait_for_packet waits for a packet of a number and returns its value. After a timeout it reports what it waited for,
-// see report_timeout, and clears came. Where came is false it looks some 500 times. It has no branch around the wait:
-// with one, steps of which norms are taken took a fifth longer.
+// wait_for_packet waits for a packet with the given number and returns its value. After a timeout it reports the wait,
+// see report_timeout, and clears came. If came is already false it polls only about 500 times. There is no branch
+// around the wait: with one, steps with norms took a fifth longer.
 __device__ __forceinline__ double wait_for_packet(const Tiles &s, const CheckPacket *at, unsigned number, u64 whom,
                                                   bool &came) {
 	CheckPacket v;
@@ -65,8 +64,8 @@ __device__ __forceinline__ double wait_for_packet(const Tiles &s, const CheckPac
 	return v.value();
 }
 
-// The norms that all tiles of a GPU have left at a check: of the change, 0, and of the values, 1. Each number is waited
-// for.
+// The norms that all tiles of a GPU have stored at a check: 0, of the change, and 1, of the values. Each read waits for
+// the packet.
 struct SentNorms {
 	const Tiles &s;
 	const CheckPacket *sent;
@@ -87,7 +86,7 @@ struct SentNorms {
 	}
 };
 
-// A NormSum is two times the largest, the bins of a sum, and their high parts with the window.
+// A NormSum is stored as twice the largest, the bins of a sum, and their high parts with the window.
 static_assert(NORM_WORDS == 2 * (1 + SUM_BINS + 1) && SUM_BINS == 3, "as in NormSum and StoredSum");
 
 enum { REST = THREADS % 32 };
@@ -99,14 +98,14 @@ struct TileNorms {
 	NormSum total;                        // see fold
 	int high[2][32];                      // windows of warps
 
-	// keep takes the norms of a tile from all threads of the block, to be joined after a barrier.
+	// keep stores the norms of a tile from all threads of the block, to be combined after a barrier.
 	__device__ __forceinline__ void keep(const TileThread &w, const FieldNorms<REAL> &n) {
 		const SumAndLargest mine[2] = {{BinnedSum(n.change), bits_of(n.max_change)},
 		                               {BinnedSum(n.value), bits_of(n.max_value)}};
 		rows.template put<REST, false>(mine, (int)opaque((unsigned)w.thread), THREADS);
 	}
 
-	// join joins them, in the first warp.
+	// join combines them, in the first warp.
 	__device__ __forceinline__ void join(const TileThread &w, NormSum *there) const {
 		join(THREADS / 32 + REST, w.thread, there);
 	}
@@ -118,8 +117,8 @@ struct TileNorms {
 		if (w.thread < NORM_WORDS) to[w.thread].send(((const double *)&total)[w.thread], number);
 	}
 
-	// fold joins the norms of all tiles into total, by all threads of whole warps. The threads of the first warp may
-	// read it then, unless it returns false in one of the block, after a timeout.
+	// fold combines the norms of all tiles into total, using all threads of whole warps. The threads of the first warp
+	// may read it afterwards, unless it returns false in a thread of the block, after a timeout.
 	__device__ __forceinline__ bool fold(const SentNorms &tiles, int count, int thread) {
 		enum { WARPS = THREADS / 32, NUMBERS = 2 * FOLDED };
 		const int lane = thread % 32, warp = thread / 32;
@@ -135,7 +134,7 @@ struct TileNorms {
 			change = warp_max(change), value = warp_max(value);
 			if (lane < 2) high[lane][warp] = lane ? value : change;
 		}
-		if (!__syncthreads_and(came)) return false; // an unknown window would index outside of the packets
+		if (!__syncthreads_and(came)) return false; // an invalid window would index outside of the packets
 #endif
 		if (folds) {
 			const i64 mine = fold_number(tiles, count, thread, came);
@@ -154,7 +153,7 @@ struct TileNorms {
 		rows.join(count, thread, to);
 	}
 
-	// fold_number joins one number of the norms over tiles that a warp shares with others, and puts the windows of its
+	// fold_number combines one number of the norms over the tiles that the warp handles, and stores the windows of its
 	// row.
 	__device__ __forceinline__ i64 fold_number(const SentNorms &tiles, int count, int thread, bool &came) {
 		enum { WARPS = THREADS / 32, NUMBERS = 2 * FOLDED };
@@ -183,7 +182,8 @@ struct TileNorms {
 	}
 };
 
-// leave leaves the norms of a tile at a check. No fence is needed: each packet says of which check it is.
+// leave stores the norms of a tile at a check. No fence is needed, because each packet contains the number of its
+// check.
 __device__ __forceinline__ void leave(const TileThread &w, TileNorms &norms, int check) {
 	if (w.thread >= 32) return;
 	const i64 slot = slot_of(w.s, check);
@@ -192,21 +192,21 @@ __device__ __forceinline__ void leave(const TileThread &w, TileNorms &norms, int
 
 // vote_of returns the vote of a GPU.
 __device__ __forceinline__ double vote_of(const Watch &o, const NormSum &norms) {
-	const double most = __longlong_as_double(0x7fefffffffffffff); // of numbers
+	const double most = __longlong_as_double(0x7fefffffffffffff); // largest finite number
 	const BinnedSum change = norms.sum_change2.binned();
 	if (o.finite && (change.has_nan() || norms.sum2.binned().has_nan() || norms.max_change > most || norms.max > most))
 		return not_finite_vote;
 	return o.squares ? change.about() : norms.max_change;
 }
 
-// fold_check joins the norms of a check, if this block has to. All its threads call it, after leave. It returns false
-// after a timeout.
+// fold_check combines the norms of a check if this block is responsible. All its threads call it, after leave. It
+// returns false after a timeout.
 __device__ __forceinline__ bool fold_check(const TileThread &w, TileNorms &room, int check) {
 	const Checks &c = w.s.checks;
 	if ((unsigned)number_of(w.s, check) * 61 % gridDim.x != blockIdx.x) return true;
 	const int slot = slot_of(w.s, check);
 	const SentNorms tiles = {w.s, c.tiles + slot * (i64)gridDim.x * NORM_WORDS, packet_number(w.s, check)};
-	__syncthreads(); // the norms of this tile have left the room
+	__syncthreads(); // the norms of this tile have been read from shared memory
 	if (!__syncthreads_and(room.fold(tiles, (int)gridDim.x, w.thread))) return false;
 	if (w.thread >= 32) return true;
 	if (w.thread == 0) c.host[check] = room.total;
@@ -216,10 +216,11 @@ __device__ __forceinline__ bool fold_check(const TileThread &w, TileNorms &room,
 	return true;
 }
 
-// What the votes of a check say.
+// The result of the votes of a check.
 enum Verdict { GOES_ON, ENDS, TIMED_OUT };
 
-// read_votes waits for the votes of a check, in one warp of each block. All blocks of all GPUs join them alike.
+// read_votes waits for the votes of a check, in one warp of each block. All blocks of all GPUs combine them
+// identically.
 __device__ __forceinline__ Verdict read_votes(const TileThread &w, int check) {
 	const Checks &c = w.s.checks;
 	const int slot = slot_of(w.s, check), lane = w.thread % 32;
@@ -240,8 +241,8 @@ __device__ __forceinline__ Verdict read_votes(const TileThread &w, int check) {
 	return !__all_sync(~0u, finite) || change <= w.s.watch.limit ? ENDS : GOES_ON;
 }
 
-// follow does what checks ask of a step, after it and before the next one; after the last of which norms may end the
-// launch it leaves none undecided. All threads of the block call it, after a barrier behind keep.
+// follow does the work of checks between a step and the next one. After the last step whose norms may end the launch,
+// it decides all checks. All threads of the block call it, after a barrier that follows keep.
 __device__ __forceinline__ void follow(TileThread w, Tile &t, TileNorms &norms, unsigned step, bool last) {
 	w.thread = (int)opaque((unsigned)w.thread); // as in keep
 	const int now = check_at(w.s, step);
@@ -264,15 +265,15 @@ __device__ __forceinline__ void follow(TileThread w, Tile &t, TileNorms &norms, 
 	if (w.thread % 32 == 0 && over != 0) t.over = over;
 }
 
-// plan_step says in the tile what a step has to do, in one thread.
+// plan_step stores the checks that follow a step in the tile, in one thread.
 __device__ __forceinline__ void plan_step(const Tiles &s, Tile &t, unsigned step) {
 	const bool due = check_at(s, step) >= 0;
 	t.plan[step % 2].due = due;
 	t.plan[step % 2].follows = due || check_at(s, step - FOLD_AFTER) >= 0 || check_at(s, step - END_AFTER) >= 0;
 }
 
-// tell tells the host how a launch ended: the check that ended it, counted from 1, or 0; and how many were begun before
-// a step, or in it if that is not the one behind the launch.
+// tell reports to the host how a launch ended: the check that ended it, counted from 1, or 0; and how many checks were
+// started before the given step, or including it unless it follows the launch.
 __device__ __forceinline__ void tell(const TileThread &w, const Tile &t, unsigned step) {
 	if (blockIdx.x != 0 || w.thread != 0) return;
 	const unsigned behind = (unsigned)(w.s.first + w.s.count);

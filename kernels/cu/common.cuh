@@ -9,18 +9,18 @@ struct Region {
 	i64 nx, ny, nz;
 };
 
-// The distance between rows and between planes of a field, in elements, as in domain.Layout.
+// The strides of rows and planes of a field, in elements, as in domain.Layout.
 struct Strides {
 	i64 pitch, plane;
 };
 
-// A point of a region, relative to its first.
+// A point of a region, relative to the first point.
 struct Point {
 	i64 x, y, z;
 };
 
-// point returns point n of a region, x fastest. Divisions of 64 bits cost about ten times those of
-// 32, which regions of less than 2^31 points use.
+// point returns point n of a region, x fastest. Regions of less than 2^31 points use 32-bit divisions, because a 64-bit
+// division costs about ten times as much.
 __device__ inline Point point(const Region &r, i64 n) {
 	if (r.nx * r.ny * r.nz <= 0x7fffffff) {
 		const unsigned m = (unsigned)n, nx = (unsigned)r.nx, ny = (unsigned)r.ny, row = m / nx;

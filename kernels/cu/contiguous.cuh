@@ -3,9 +3,9 @@
 
 #include "common.cuh"
 
-// batch_of is how many words a thread loads before it stores the first, so that loads do not wait
-// for each other. Words that are not loaded are set to 0: uninitialised, they would occupy registers
-// from the start of the kernel.
+// batch_of is the number of words that a thread loads before it stores the first, so that loads do not wait for each
+// other. Words that are not loaded are set to 0: uninitialized words would occupy registers from the start of the
+// kernel.
 template <typename Word> __device__ constexpr unsigned batch_of() { return sizeof(Word) < 16 ? 4 : 2; }
 
 // copy_words copies words by a group of threads, of which this is number `lane` of `lanes`.
@@ -26,8 +26,8 @@ __device__ __forceinline__ void copy_words(char *dst, const char *src, unsigned 
 	}
 }
 
-// copy_shifted copies words of 8 bytes to an aligned address from one that is not. It combines each
-// of the two aligned words that hold it, and reads to the end of the last of these.
+// copy_shifted copies words of 8 bytes to an aligned address from one that is not. It combines each word from the two
+// aligned words that contain it, and reads to the end of the last of these.
 __device__ __forceinline__ void copy_shifted(char *dst, const char *src, unsigned words, unsigned lane,
                                              unsigned lanes) {
 	typedef u64 Word;
@@ -50,13 +50,13 @@ __device__ __forceinline__ void copy_shifted(char *dst, const char *src, unsigne
 	}
 }
 
-// How bytes are copied: the first ones single, then words, then the last ones single.
+// How bytes are copied: single bytes up to an alignment, then words, then the remaining single bytes.
 struct Cut {
 	unsigned word; // bytes of a word; 0: 8 bytes, combined from two words
 	unsigned head, words;
 
-	// Where one batch of the words that both ends and the length are aligned to copies all, these are
-	// taken; else the words that both ends can have after some bytes, or combined words.
+	// If one batch of words of the common alignment of both ends and the length copies all bytes, these words are used;
+	// otherwise, the words to which both ends can be aligned after some bytes, or combined words.
 	__device__ __forceinline__ Cut(const char *dst, const char *src, unsigned bytes, unsigned lanes) {
 		const unsigned to = (unsigned)(size_t)dst, from = (unsigned)(size_t)src;
 		const unsigned mixed = to | from | bytes | 16, apart = (to ^ from) | 16;
@@ -72,7 +72,7 @@ struct Cut {
 		word = 0;
 		head = (0u - to) & 7;
 		const unsigned past = (from + head) & 7;
-		if (head < past) head += 8; // so that no byte outside of src is read
+		if (head < past) head += 8; // so that no byte before src is read
 		words = (bytes - head - (8 - past)) / 8;
 	}
 	__device__ __forceinline__ unsigned middle() const { return words * (word ? word : 8); }

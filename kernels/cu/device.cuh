@@ -1,5 +1,4 @@
-// What a GPU has beyond C++, in PTX. clangd, and tests that run kernels on the CPU, take the
-// twins in cpu/device.h.
+// GPU features beyond C++, in PTX. clangd, and tests that run kernels on the CPU, use the counterparts in cpu/device.h.
 #pragma once
 
 typedef long long i64;
@@ -15,18 +14,18 @@ enum { ARCH = 900 };
 #include "cpu/device.h"
 #else
 
-// grid_dependency_wait waits until the launches queued before this one have ended and their stores
-// are visible: a launch may start while its predecessor still ends. Every kernel calls it first, in
-// all threads. A kernel that ended without this call would let its successor start too early.
+// grid_dependency_wait waits until all previously queued launches have ended and their stores are visible: a launch may
+// start before its predecessor ends. Every kernel calls it first, in all threads. A kernel that ended without this call
+// would let its successor start too early.
 __device__ __forceinline__ void grid_dependency_wait() {
 #if __CUDA_ARCH__ >= 900
 	asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-// A release orders all that the thread has read and written before it, and, after a barrier, all that its block has. An
-// acquire that reads the released value orders it before all that the thread, and after a barrier its block, does next.
-// The scope of each holds the other's thread: sys is all GPUs and the host, gpu is this GPU.
+// A release orders all earlier reads and writes of the thread and, after a barrier, of its block. An acquire that reads
+// the released value orders it before all later accesses of the thread and, after a barrier, of its block. The scope of
+// each must include the other thread: sys is all GPUs and the host, gpu is this GPU.
 __device__ inline u64 load_acquire_sys(const u64 *from) {
 	u64 value;
 	asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
@@ -39,10 +38,10 @@ __device__ inline u64 load_acquire_gpu(const u64 *from) {
 	return value;
 }
 
-// acquire_sys turns relaxed loads of words that this thread has made into acquire loads, for all that it does next. A
+// acquire_sys turns earlier relaxed loads of words by this thread into acquire loads, for all its later accesses. A
 // wait polls with relaxed loads and acquires once: each acquire invalidates the L1 cache of the multiprocessor, which
-// delays the next poll. Where no fence acquires alone it loads the words again. They still have what was read, or are
-// counts that have grown.
+// delays the next poll. Where there is no acquire-only fence, it loads the words again. They still have the values that
+// were read, or are counts that have grown.
 template <typename... Words> __device__ __forceinline__ void acquire_sys(const Words *...from) {
 #if __CUDA_ARCH__ >= 900 && 100 * __CUDACC_VER_MAJOR__ + __CUDACC_VER_MINOR__ >= 1208
 	if (sizeof...(from) > 0) asm volatile("fence.acquire.sys;" ::: "memory");
@@ -67,7 +66,7 @@ __device__ inline void store_release_gpu(u64 *to, u64 value) {
 	asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
 
-// Relaxed accesses order nothing, but reach memory that other GPUs and the host see.
+// Relaxed accesses order nothing, but are coherent with other GPUs and the host.
 __device__ inline void store_relaxed_sys(u64 *to, u64 value) {
 	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
@@ -84,14 +83,14 @@ __device__ inline u64 load_relaxed_gpu(const u64 *from) {
 	return value;
 }
 
-// add_ordered_gpu adds, releases and acquires, and returns what was there.
+// add_ordered_gpu adds with acquire and release order, and returns the old value.
 __device__ inline u64 add_ordered_gpu(u64 *to, u64 value) {
 	u64 was;
 	asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;" : "=l"(was) : "l"(to), "l"(value) : "memory");
 	return was;
 }
 
-// Two words in one access of 16 bytes. Each word is whole; both together need not be.
+// Two words in one access of 16 bytes. Each word is atomic, but the pair need not be.
 __device__ inline void store_relaxed_sys(u64 *to, u64 low, u64 high) {
 	asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(low), "l"(high) : "memory");
 }
@@ -100,11 +99,11 @@ __device__ inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) {
 	asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(from) : "memory");
 }
 
-// How many times as often a wait reads the clock as host memory: see wait of flags.cuh.
+// Number of clock reads of a wait per read of host memory: see wait of flags.cuh.
 enum { HOST_READS_APART = 16 };
 
-// A lock of the threads of a block, in shared memory, 0 while it is free. try_lock acquires and unlock releases, at the
-// scope of the block.
+// A lock for the threads of a block, in shared memory, 0 while it is free. try_lock acquires and unlock releases, at
+// block scope.
 __device__ inline bool try_lock(u64 *lock) {
 	u64 was;
 	asm volatile("atom.acquire.cta.cas.b64 %0, [%1], 0, 1;" : "=l"(was) : "l"(lock) : "memory");
@@ -118,8 +117,8 @@ __device__ inline i64 nanoseconds() {
 	return t;
 }
 
-// spin lets so many cycles of the multiprocessor pass, or a few more. A sleep of less than a microsecond is not as
-// exact.
+// spin waits for the given number of cycles of the multiprocessor, or a few more. A sleep of less than a microsecond is
+// less accurate.
 __device__ __forceinline__ void spin(unsigned cycles) {
 	unsigned start, now;
 	asm volatile("mov.u32 %0, %%clock;" : "=r"(start));
@@ -130,7 +129,7 @@ __device__ __forceinline__ void spin(unsigned cycles) {
 // prefetch_l2 prefetches a line into the L2 cache.
 __device__ __forceinline__ void prefetch_l2(const void *line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 
-// wait_async waits for the copies of this thread that were committed before the newest COUNT commits.
+// wait_async waits for the copies that this thread committed, except for those of the newest COUNT commits.
 __device__ __forceinline__ void commit_async() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int COUNT> __device__ __forceinline__ void wait_async() {
 	asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory");
@@ -140,7 +139,7 @@ template <int COUNT> __device__ __forceinline__ void wait_async() {
 typedef unsigned SharedAddress;
 __device__ __forceinline__ SharedAddress shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 
-// copy_async begins to copy 4, 8 or 16 bytes to shared memory; both addresses are aligned to as many.
+// copy_async starts a copy of 4, 8 or 16 bytes to shared memory; both addresses are aligned to the size.
 template <int BYTES> __device__ __forceinline__ void copy_async(SharedAddress to, const void *from) {
 	if (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 	else
@@ -148,8 +147,8 @@ template <int BYTES> __device__ __forceinline__ void copy_async(SharedAddress to
 		             : "memory");
 }
 
-// load_shared and store_shared access 16 bytes just where they are called: a compiler that reads all of a loop at its
-// begin runs out of registers. store_vector stores 16 bytes to global memory.
+// load_shared and store_shared access 16 bytes exactly where they are called: a compiler that moves all loads of a loop
+// to its start runs out of registers. store_vector stores 16 bytes to global memory.
 __device__ __forceinline__ void load_shared(double (&v)[2], SharedAddress from) {
 	asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(v[0]), "=d"(v[1]) : "r"(from) : "memory");
 }
@@ -195,8 +194,8 @@ __device__ __forceinline__ void store_shared_if(bool here, float v, SharedAddres
 	             : "memory");
 }
 
-// store_vector_if stores 16 bytes to global memory in some lanes, in one access also where the values are not in
-// registers beside each other.
+// store_vector_if stores 16 bytes to global memory in some lanes, in one access even if the values are not in adjacent
+// registers.
 __device__ __forceinline__ void store_vector_if(bool here, double *to, const double (&v)[2]) {
 	asm volatile("{\n.reg .pred here;\nsetp.ne.u32 here, %3, 0;\n@here st.global.v2.f64 [%0], {%1, %2};\n}" ::"l"(to),
 	             "d"(v[0]), "d"(v[1]), "r"((unsigned)here)
@@ -209,9 +208,9 @@ __device__ __forceinline__ void store_vector_if(bool here, float *to, const floa
 	    : "memory");
 }
 
-// Barriers in shared memory (mbarrier), of 8 bytes. A phase ends when as many arrivals came as mbarrier_init was given;
-// phases are numbered from 0. mbarrier_wait waits for the end of the newest phase of a parity: a barrier without
-// arrivals has ended one that is odd. All lanes of a warp call mbarrier_wait.
+// Barriers in shared memory (mbarrier), of 8 bytes. A phase ends after the number of arrivals given to mbarrier_init;
+// phases are numbered from 0. mbarrier_wait waits for the end of the newest phase of a parity: before any arrival, the
+// odd phase counts as ended. All lanes of a warp call mbarrier_wait.
 __device__ __forceinline__ void mbarrier_init(SharedAddress barrier, int arrivals) {
 	asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
@@ -234,18 +233,18 @@ __device__ __forceinline__ void mbarrier_wait(SharedAddress barrier, int parity)
 		    : "r"(barrier), "r"(parity)
 		    : "memory");
 #endif
-	} while (!__all_sync(~0u, done)); // so that the compiler knows that all lanes leave together
+	} while (!__all_sync(~0u, done)); // so that the compiler knows that all lanes leave the loop together
 }
 
-// lane_id is the lane of this thread in its warp, as a number that the compiler cannot derive from threadIdx.
+// lane_id returns the lane of this thread in its warp, as a number that the compiler cannot derive from threadIdx.
 __device__ __forceinline__ unsigned lane_id() {
 	unsigned lane;
 	asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
 	return lane;
 }
 
-// opaque hides from the compiler where a number comes from. In a loop it then keeps the number, and
-// not all that follows from it, which would take more registers.
+// opaque hides the origin of a number from the compiler. In a loop the compiler then keeps only the number, not
+// everything computed from it, which would take more registers.
 __device__ __forceinline__ unsigned opaque(unsigned v) {
 	asm volatile("" : "+r"(v));
 	return v;
@@ -271,7 +270,7 @@ __device__ __forceinline__ int warp_max(int v) {
 
 __device__ inline void trap() { asm volatile("trap;"); }
 
-// dynamic_shared returns the shared memory that the launch asked for.
+// dynamic_shared returns the dynamic shared memory of the launch.
 __device__ __forceinline__ void *dynamic_shared() {
 	extern __shared__ double2 memory[];
 	return memory;

@@ -3,14 +3,14 @@
 
 #include "tile.cuh"
 
-// The first item of a thread in the list, in registers. For small tiles it is the only one.
+// The first listed item of a thread, in registers. Small tiles have no others.
 struct OwnItem {
 	Packet *out;
 	const Packet *in;
 	int odd, cell, ghost;
 };
 
-// own_item returns that of a thread.
+// own_item returns the first item of a thread.
 __device__ __forceinline__ OwnItem own_item(const TileThread &w) {
 	if (w.thread >= w.t.items) return OwnItem{};
 	const FaceItem e = w.items[w.thread];
@@ -32,7 +32,7 @@ __device__ __forceinline__ void send_listed(const TileThread &w, const OwnItem &
 // A packet that a thread waits for.
 struct Awaited {
 	const Packet *from; // null: none
-	int side, ghost;    // of the tile; the cell that it is for
+	int side, ghost;    // side of the tile; cell to store it in
 	Packet got;
 
 	__device__ static Awaited load(const Packet *from, int side, int ghost) {
@@ -53,7 +53,7 @@ __device__ __forceinline__ bool wait_for(const TileThread &w, Awaited &a, unsign
 	return came;
 }
 
-// load_item loads the packet of an item, if the list is so long.
+// load_item loads the packet of an item, if the list has the item.
 __device__ __forceinline__ Awaited load_item(const TileThread &w, int item, unsigned step) {
 	if (item >= w.t.items) return Awaited{0};
 	const FaceItem e = w.items[item];
@@ -84,8 +84,8 @@ __device__ __forceinline__ bool receive_listed(const TileThread &w, const OwnIte
 	return true;
 }
 
-// each_face_point calls visit(p) for points at a face across an axis. The thread has p and the points of its
-// next rows, which at faces across Y are its next layers.
+// each_face_point calls visit(p) for points at a face across an axis. The thread has p and the points of its next rows
+// or, at faces across Y, of its next layers.
 template <int AXIS, typename Visit> __device__ __forceinline__ void each_face_point(const TileThread &w, Visit visit) {
 	const int *n = w.t.n;
 	if (AXIS == DEPTH) {
@@ -101,7 +101,7 @@ template <int AXIS, typename Visit> __device__ __forceinline__ void each_face_po
 	}
 }
 
-// in_row returns the point of a thread in one of its rows. is_there returns whether it is in the tile.
+// in_row returns the point of a thread in one of its rows. is_there returns whether the point is in the tile.
 template <int AXIS> __device__ __forceinline__ FacePoint in_row(FacePoint p, int row) {
 	return AXIS == Y ? FacePoint{p.x, p.y, p.z + row} : FacePoint{p.x, p.y + row, p.z};
 }
@@ -109,8 +109,7 @@ template <int AXIS> __device__ __forceinline__ bool is_there(const TileThread &w
 	return AXIS == Y ? p.z < w.t.n[DEPTH] : p.y < w.t.n[Y];
 }
 
-// Rows in which a thread sends or receives points at the same time. For Blackwell there are no registers for
-// more.
+// Rows in which a thread sends or receives points at the same time. Blackwell lacks the registers for more.
 enum { BATCH = ARCH < 1000 ? ROWS : 1 };
 
 // each_value calls use(high, p, value) for the points at both faces across an axis.
@@ -165,8 +164,8 @@ template <int AXIS> __device__ __forceinline__ void load_ghosts(const TileThread
 	});
 }
 
-// store_ghosts stores the points at those of two faces that are sides of the box of this GPU into ghosts of a
-// field, for the launches that follow.
+// store_ghosts stores the points at those of two faces that are sides of the box of this GPU into ghosts of a field,
+// for later launches.
 template <int AXIS>
 __device__ __forceinline__ void store_ghosts(const TileThread &w, const Columns &mine, unsigned step) {
 	each_value<AXIS>(w, mine, [&](int high, FacePoint p, REAL v) {

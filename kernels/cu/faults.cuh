@@ -1,10 +1,10 @@
-// Faults that tests inject into kernels that make steps, and exchanges between them.
+// Faults that tests inject into kernels that run steps and exchanges.
 #pragma once
 
 #include "device.cuh"
 
-// inject_fault does nothing, unless an option asks for a fault. With PAUSES warps sleep for up to
-// 32 us at pseudorandom places of some steps. With DIES_AT the kernel traps in that step.
+// inject_fault does nothing unless an option requests a fault. With PAUSES, warps sleep for up to 32 us at pseudorandom
+// points of some steps. With DIES_AT, the kernel traps in that step.
 __device__ inline void inject_fault(unsigned step) {
 #ifdef PAUSES
 	const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
@@ -18,8 +18,8 @@ __device__ inline void inject_fault(unsigned step) {
 #endif
 }
 
-// inject_delay does nothing, unless an option asks for a delay: with LATE_AT, LATE_BLOCK and LATE_FOR that block stays
-// for so many ns where it calls this in that step.
+// inject_delay does nothing unless an option requests a delay: with LATE_AT, LATE_BLOCK and LATE_FOR, that block waits
+// for that many ns when it calls this in that step.
 __device__ inline void inject_delay(unsigned step) {
 #ifdef LATE_AT
 	if (step != LATE_AT || blockIdx.x != LATE_BLOCK) return;

@@ -1,15 +1,15 @@
-// The reduction of sums over the threads of a block, by shuffles: for blocks that live short.
+// The reduction of sums over the threads of a block, by shuffles: for short-lived blocks.
 #pragma once
 
 #include "sums.cuh"
 
-// A sum and a value beside it, of which the largest is taken: the bits of a double that is not negative.
+// A sum and an additional value whose maximum is taken: the bits of a non-negative double.
 struct SumAndLargest {
 	BinnedSum sum;
 	i64 largest;
 };
 
-// Where both of a block go; the largest nowhere if that is null.
+// The destinations of both for a block; the maximum is not stored if its pointer is null.
 struct SumAndLargestTo {
 	StoredSum *sum;
 	double *largest;
@@ -26,7 +26,7 @@ enum { SUM_WORDS = 1 };
 // How many numbers lanes exchange for each sum: a power of two.
 enum { FOLDED = SUM_WORDS + 1 };
 
-// fold joins number n of two sums and largest values.
+// fold combines number n of two sums and maxima.
 __device__ __forceinline__ i64 fold(int n, i64 a, i64 b) {
 	if (n % FOLDED == SUM_WORDS) return max(a, b);
 #ifndef FAST_SUMS
@@ -36,8 +36,8 @@ __device__ __forceinline__ i64 fold(int n, i64 a, i64 b) {
 #endif
 }
 
-// fold_warp joins numbers over the lanes of a warp. Lanes exchange what others go on with, so that each step
-// has less to exchange. In the end each lane has one number: that of its place among so many parts of the warp.
+// fold_warp combines numbers over the lanes of a warp. Lanes exchange the numbers that others continue with, so that
+// each step exchanges fewer numbers. At the end each lane has one number.
 template <int COUNT> __device__ __forceinline__ i64 fold_warp(i64 (&v)[COUNT], int lane) {
 	int first = 0, bit = 16;
 #pragma unroll
@@ -55,7 +55,7 @@ template <int COUNT> __device__ __forceinline__ i64 fold_warp(i64 (&v)[COUNT], i
 	return v[0];
 }
 
-// numbers_of returns the numbers of sums, whose windows are raised to those that are given.
+// numbers_of returns the numbers of sums, whose windows are raised to the given ones.
 template <int SETS>
 __device__ __forceinline__ void numbers_of(const SumAndLargest (&mine)[SETS], const int (&window)[SETS],
                                            i64 (&v)[FOLDED * SETS]) {
@@ -73,7 +73,7 @@ __device__ __forceinline__ void numbers_of(const SumAndLargest (&mine)[SETS], co
 	}
 }
 
-// windows_of returns the windows of sums, those of a warp the highest of its lanes.
+// windows_of returns the windows of sums: in a warp, the highest of its lanes.
 template <bool WARP, int SETS>
 __device__ __forceinline__ void windows_of(const SumAndLargest (&mine)[SETS], int (&window)[SETS]) {
 #ifndef FAST_SUMS
@@ -82,7 +82,7 @@ __device__ __forceinline__ void windows_of(const SumAndLargest (&mine)[SETS], in
 #endif
 }
 
-// join_warp joins sums over the lanes of a warp: each lane gets all of them.
+// join_warp combines sums over the lanes of a warp: each lane gets all of them.
 template <int SETS> __device__ __forceinline__ void join_warp(SumAndLargest (&mine)[SETS], int lane) {
 	enum { COUNT = FOLDED * SETS, LANES = 32 / COUNT };
 	int window[SETS];
@@ -105,13 +105,14 @@ template <int SETS> __device__ __forceinline__ void join_warp(SumAndLargest (&mi
 	}
 }
 
-// Sums of warps, or of single threads, in shared memory.
+// Sums of warps or of single threads, in shared memory.
 template <int MOST_ROWS, int SETS> struct SumRows {
 	i64 number[MOST_ROWS][FOLDED * SETS];
 	int window[MOST_ROWS][SETS];
 
-	// put puts the sums of a block here: of each warp those over its lanes, and of each of the last REST threads, which
-	// are no whole warp, its own. With AGAIN it first waits for all threads, which may still read what was here.
+	// put stores the sums of a block here: those of each warp over its lanes, and those of each of the last REST
+	// threads, which do not form a whole warp. With AGAIN it first waits for all threads, which may still read previous
+	// sums.
 	template <int REST, bool AGAIN>
 	__device__ __forceinline__ void put(const SumAndLargest (&mine)[SETS], int thread, int threads) {
 		enum { COUNT = FOLDED * SETS, LANES = 32 / COUNT };
@@ -140,7 +141,7 @@ template <int MOST_ROWS, int SETS> struct SumRows {
 #endif
 	}
 
-	// join joins the first rows, each number by one of the first threads of a block.
+	// join combines the first rows, with each number in one of the first threads of a block.
 	__device__ __forceinline__ void join(int count, int thread, const SumAndLargestTo (&to)[SETS]) const {
 		if (thread >= FOLDED * SETS) return;
 		const int s = thread / FOLDED, n = thread % FOLDED;
@@ -174,8 +175,8 @@ template <int MOST_ROWS, int SETS> struct SumRows {
 	}
 };
 
-// reduce_block reduces over a block of whole warps: over the lanes of each, and then over warps, each number by one
-// thread. All threads of the block call it.
+// reduce_block reduces over a block of whole warps: over the lanes of each warp, and then over warps, with one thread
+// per number. All threads of the block call it.
 template <int SETS>
 __device__ __forceinline__ void reduce_block(const SumAndLargest (&mine)[SETS], const SumAndLargestTo (&to)[SETS]) {
 	__shared__ SumRows<32, SETS> rows;
@@ -187,7 +188,7 @@ __device__ __forceinline__ void reduce_block(const SumAndLargest (&mine)[SETS], 
 
 #else
 
-// Without CPU_RUN the threads of a block call it one after the other.
+// Without CPU_RUN the threads of a block call it one at a time.
 template <int SETS> void reduce_block(const SumAndLargest (&mine)[SETS], const SumAndLargestTo (&to)[SETS]) {
 	const bool first = threadIdx.x == 0 && threadIdx.y == 0;
 	for (int s = 0; s < SETS; s++) {

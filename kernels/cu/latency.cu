@@ -1,15 +1,15 @@
-// The smallest pieces of work: a flag ping-pong of two kernels, a kernel that does nothing, and one
-// that holds a stream until the host lets it go.
+// Minimal kernels: a flag ping-pong between two kernels, an empty kernel, and a kernel that blocks a stream until the
+// host releases it.
 
 #include "flags.cuh"
 
-// One of two kernels that signal each other in turns, each into the memory of the other.
+// One of two kernels that take turns signaling each other, by storing into each other's memory.
 struct FlagPingPong {
-	u64 *mine, *its;  // the flag that this kernel waits for, and that of the other
-	u64 base;         // what both flags have counted before
-	i64 rounds, warm; // round trips, and how many of them are not timed
-	i64 serves;       // 1 for the kernel that begins
-	i64 limit;        // of a wait, in ns
+	u64 *mine, *its;  // the flag that this kernel waits for, and the other kernel's flag
+	u64 base;         // earlier value of both flags
+	i64 rounds, warm; // round trips, and how many of them are warm-up
+	i64 serves;       // 1 for the kernel that starts
+	i64 limit;        // per wait, in ns
 	i64 *took;        // in host memory: ns of the timed rounds, or -1 after a timeout
 };
 
@@ -32,7 +32,7 @@ extern "C" __global__ void flag_ping_pong(const __grid_constant__ FlagPingPong r
 extern "C" __global__ void nothing(const __grid_constant__ i64 unused) { grid_dependency_wait(); }
 
 struct Gate {
-	const u64 *open; // in host memory: how often the gate was opened
+	const u64 *open; // in host memory: number of times the gate was opened
 	u64 count;       // which opening to wait for
 	i64 limit;       // of the wait, in ns
 	i64 *failed;     // in host memory

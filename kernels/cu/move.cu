@@ -1,17 +1,17 @@
-// Copies of strided blocks: from a field to a dense buffer and back, from layer to layer of a field, or
-// into the memory of another GPU. It is the one packing primitive for regular layouts. It can also add
-// numbers to those at the destination.
+// Copies of strided blocks: from a field to a dense buffer and back, between layers of a field, or into the memory of
+// another GPU. It is the only packing primitive for regular layouts. It can also add numbers to those at the
+// destination.
 
 #include "contiguous.cuh"
 #include "strided_copy.cuh"
 
 enum { FEW = 4, STRETCH = 2048 /* bytes */ };
 
-// The argument of a launch. A few copies are part of it, which saves a trip to memory; more, which
-// would make launches slow, lie in a table.
+// The argument of a launch. A few copies are part of it, which saves a memory access; more, which would make launches
+// slow, are in a table.
 struct Move {
 	i64 count;
-	const BlockRange *table; // null for a few copies
+	const BlockRange *table; // null if there are few copies
 	BlockRange few[FEW];
 };
 
@@ -23,7 +23,7 @@ struct Plus {
 	template <typename Word> __device__ static void store(Word &to, const Word &from) { to += from; }
 };
 
-// each makes a copy, a word a thread. A thread loads a batch of words before it stores the first.
+// each performs a copy, one word per thread. A thread loads a batch of words before it stores the first.
 template <typename How, typename Word> __device__ void each(const BlockRange &p) {
 	enum { BATCH = 2 };
 	const StridedCopy &s = p.copy;
@@ -45,8 +45,8 @@ template <typename How, typename Word> __device__ void each(const BlockRange &p)
 	}
 }
 
-// each_stretch copies blocks that are aligned to narrow words only: stretch by stretch, each by a group
-// of threads, with single bytes before and after the widest words that fit.
+// each_stretch copies blocks that are aligned only to narrow words: stretch by stretch, each by a group of threads,
+// with single bytes before and after the widest words that fit.
 __device__ void each_stretch(const BlockRange &p) {
 	const StridedCopy &s = p.copy;
 	const unsigned lanes = s.lanes, lane = p.thread() & (lanes - 1), groups = p.threads() / lanes;
@@ -58,8 +58,8 @@ __device__ void each_stretch(const BlockRange &p) {
 	}
 }
 
-// Inner has a thread copy a block, word by word: LoopT of HAND (Shi et al., section III.B), where it is
-// the innermost of four dimensions.
+// Inner makes a thread copy a block, word by word: LoopT of HAND (Shi et al., section III.B), in which it is the
+// innermost of four dimensions.
 struct Inner {
 	template <typename Word> static __device__ void copy(const BlockRange &p) {
 		const StridedCopy &s = p.copy;
@@ -73,7 +73,7 @@ struct Inner {
 	}
 };
 
-// Outer has a thread copy the same word of all repetitions of the outermost dimension: LoopX of HAND.
+// Outer makes a thread copy the same word of all repetitions of the outermost dimension: LoopX of HAND.
 struct Outer {
 	template <typename Word> static __device__ void copy(const BlockRange &p) {
 		const StridedCopy &s = p.copy;
@@ -91,7 +91,7 @@ struct Outer {
 	}
 };
 
-// Flat has a thread copy words of all dimensions alike.
+// Flat makes a thread copy words of all dimensions in the same way.
 struct Flat {
 	template <typename Word> static __device__ void copy(const BlockRange &p) { each<Put, Word>(p); }
 };
@@ -108,7 +108,7 @@ template <typename Way> __device__ void by_word(const BlockRange &p) {
 
 __device__ const BlockRange &mine(const Move &m) { return range_of(m.table ? m.table : m.few, m.count); }
 
-// move makes all copies. Those of one launch do not overlap.
+// move performs all copies. Those of one launch must not overlap.
 extern "C" __global__ void __launch_bounds__(256) move(const __grid_constant__ Move m) {
 	grid_dependency_wait();
 	by_word<Flat>(mine(m));
@@ -135,8 +135,8 @@ extern "C" __global__ void __launch_bounds__(256) move_outer(const __grid_consta
 
 enum Scalar { FLOAT32, FLOAT64, INT32, INT64 };
 
-// add adds to the destination of all copies. Those of one launch do not overlap. Integers wrap, which
-// in C++ only unsigned ones may.
+// add adds to the destination of all copies. Those of one launch must not overlap. Integers wrap; in C++ this requires
+// unsigned types.
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ Move m) {
 	grid_dependency_wait();
 	const BlockRange &p = mine(m);

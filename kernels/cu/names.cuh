@@ -23,8 +23,7 @@ template <int K> struct Reduction {};
 
 enum Operation { SUM, MAX, MIN };
 
-// NEVER_LINKED declares a function without a definition: a program that calls it does not link. On
-// the CPU it traps.
+// NEVER_LINKED declares a function without a definition: a program that calls it does not link. On the CPU it traps.
 #ifdef __CUDACC__
 #define NEVER_LINKED(NAME) extern "C" __device__ void NAME();
 #else
@@ -32,5 +31,5 @@ enum Operation { SUM, MAX, MIN };
 	inline void NAME() { cpu::trap(#NAME); }
 #endif
 
-// What components that an access does not have call.
+// Called for components that an access does not have.
 NEVER_LINKED(component_outside_of_an_access)

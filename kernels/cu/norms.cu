@@ -15,13 +15,13 @@ struct Norms {
 	Strides strides;
 	Region region;
 	i64 blocks; // the length of sums
-	i64 stride; // from the sums of one result of norms_total to those of the next
+	i64 stride; // stride between the sums of consecutive results of norms_total
 };
 
-// How many blocks of norms_partial a multiprocessor holds: with four, variables do not fit into registers of sm_100.
+// Blocks of norms_partial per multiprocessor: with four, variables do not fit into registers on sm_100.
 enum { PARTIAL_BLOCKS = ARCH == 1000 ? 3 : 4 };
 
-// norms_partial writes one sum a block.
+// norms_partial writes one sum per block.
 extern "C" __global__ void __launch_bounds__(256, PARTIAL_BLOCKS) norms_partial(const __grid_constant__ Norms a) {
 	grid_dependency_wait();
 	FieldNorms<REAL> f;
@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(256, PARTIAL_BLOCKS) norms_partial(
 	reduce_block(all, a.sums + blockIdx.x);
 }
 
-// norms_total reduces the sums, by one block a result.
+// norms_total reduces the sums, with one block per result.
 extern "C" __global__ void __launch_bounds__(256, 4) norms_total(const __grid_constant__ Norms a) {
 	grid_dependency_wait();
 	__shared__ NormSum all[256];

@@ -1,17 +1,15 @@
-// The norms of a field and of its change: the numbers that they are made of, and their reduction over a
-// thread block.
+// The norms of a field and of its change: their parts, and their reduction over a thread block.
 #pragma once
 
 #include "folding.cuh"
 
 template <typename T> __device__ __forceinline__ T larger(T a, T b) { return b > a ? b : a; }
 
-// high_word is of magnitudes larger for none that is less.
+// high_word is monotonic in the magnitude.
 __device__ __forceinline__ unsigned high_word(double v) { return (unsigned)__double2hiint(v); }
 
-// The norms that one thread finds at few points, as many as RunningSum has terms. A NaN does not always show in
-// the maxima; it does in the sums. Comparisons, and a magnitude in the type of the field, cost much less than
-// fmax does.
+// The norms of one thread at a few points, at most as many as RunningSum supports terms. A NaN always propagates to the
+// sums, but not to the maxima. Comparisons and a magnitude in the type of the field cost much less than fmax.
 template <typename T> struct FieldNorms {
 	double max_change = 0;
 	T max_value = 0;
@@ -58,7 +56,7 @@ template <typename T> struct FieldNorms {
 		points(now, before);
 	}
 
-	// seldom adds points as points does, in less code: both sums take turns.
+	// seldom is points with less code: one sum at a time.
 	template <int N> __device__ __forceinline__ void seldom(const T (&u)[N], const T (&c)[N]) {
 #pragma unroll
 		for (int i = 0; i < N; i++) {
@@ -79,8 +77,8 @@ template <typename T> struct FieldNorms {
 		}
 	}
 
-	// many adds points as points does, of a thread that finds many: it looks for the largest, and for the window of
-	// sums, only where a square tells that they may change.
+	// many is points for a thread with many points: it updates the maxima and the window of the sums only if a square
+	// shows that they may change.
 	template <int N> __device__ __forceinline__ void many(const T (&u)[N], const T (&c)[N]) {
 		double by2[N], now2[N];
 		unsigned by = 0, now = 0; // high words of the largest squares
@@ -93,7 +91,7 @@ template <typename T> struct FieldNorms {
 		bool rare = (by >= high_word(max_change * max_change)) | (by >= change.limit) | (now >= value.limit);
 		if (sizeof(T) > 4) rare |= now >= high_word((double)max_value * (double)max_value);
 		if (rare) {
-			T here[N], before[N]; // squares are made again: to keep them until here would cost others a copy
+			T here[N], before[N]; // squares are recomputed: keeping them would cost other terms a copy
 #pragma unroll
 			for (int i = 0; i < N; i++) here[i] = opaque_value(u[i]), before[i] = opaque_value(c[i]);
 			return seldom(here, before);
@@ -107,12 +105,12 @@ template <typename T> struct FieldNorms {
 #endif
 };
 
-// The norms over many points.
+// The norms of many points.
 struct BinnedNorms {
 	double max_change = 0, max_value = 0;
 	BinnedSum change, value;
 
-	// take moves the points of others here.
+	// take moves the points of another FieldNorms here.
 	template <typename T> __device__ __forceinline__ void take(FieldNorms<T> &f) {
 		max_change = larger(max_change, f.max_change);
 		max_value = larger(max_value, (double)f.max_value);
@@ -122,7 +120,7 @@ struct BinnedNorms {
 	}
 };
 
-// The norms in memory: rows.Norms of Go.
+// The norms in memory. The Go counterpart is rows.Norms.
 struct NormSum {
 	double max_change;
 	StoredSum sum_change2;
@@ -142,7 +140,7 @@ struct NormSum {
 	}
 };
 
-// reduce_block writes the norms over all threads of a block. All of them call it; they are whole warps.
+// reduce_block writes the norms over all threads of a block. All threads call it; they must form whole warps.
 __device__ __forceinline__ void reduce_block(const BinnedNorms &f, NormSum *there) {
 	const SumAndLargest mine[2] = {{f.change, bits_of(f.max_change)}, {f.value, bits_of(f.max_value)}};
 	const SumAndLargestTo to[2] = {{&there->sum_change2, &there->max_change}, {&there->sum2, &there->max}};

@@ -1,10 +1,10 @@
-// Packets by which thread blocks, of one GPU or of several, send each other values.
+// Packets in which thread blocks, on one or several GPUs, send each other values.
 #pragma once
 
 #include "device.cuh"
 
-// A value and its step. Each word of 8 bytes holds the step and 4 bytes of the value, since words
-// may arrive one by one: a reader that finds the step in all words has the value, without a flag or a fence.
+// A value and its step. Each word of 8 bytes holds the step and 4 bytes of the value, since words may arrive
+// separately: once all words hold the step, a reader has the value, without a flag or a fence.
 template <int BYTES> struct PacketOf;
 
 template <> struct PacketOf<4> {

@@ -1,14 +1,13 @@
-// Several steps of a linear stencil in one pass over memory: of any shape, behind any walls.
+// Several steps of a linear stencil in one pass over memory: any shape, any boundary condition.
 //
-// A thread block stores the last level of a tile of columns, in some layers (planes; rows in two dimensions), and
-// goes from layer to layer. Of each level but the last it holds the newest layers in a ring in shared memory. Tiles
-// of lower levels are wider, by what the levels above read: blocks do not wait for each other. A level follows the
-// one before at a distance, so that one barrier a turn is enough for all levels.
+// A thread block stores the last level of a tile of columns for a range of layers (planes, or rows in two dimensions)
+// and processes the layers in order. For each level except the last, a ring in shared memory holds the newest layers.
+// Tiles of lower levels are wider by the points that the levels above read, so blocks do not wait for each other. Each
+// level lags behind the previous one, so that one barrier per turn is enough for all levels.
 //
-// Grid: tiles of WIDE columns along x, of HIGH along y in three dimensions, chunks of layers. Block: THREADS.
-// Options: REAL; DEPTH; the radii RX, RY and, across layers, RL; WIDE; HIGH; TURN, layers a turn; ROWS of a thread,
-// which reads what they share once; THREADS; MOVING, whether walls may move; those of pass_norms.cuh; and
-// stencil.cuh.
+// Grid: tiles of WIDE columns along x and, in three dimensions, HIGH along y; chunks of layers. Block: THREADS.
+// Options: REAL; DEPTH; the radii RX, RY and, across layers, RL; WIDE; HIGH; TURN, layers per turn; ROWS per thread,
+// which share loads; THREADS; MOVING, whether walls may move; those of pass_norms.cuh; and stencil.cuh.
 #include "pass.cuh"
 #include "pass_norms.cuh"
 
@@ -18,7 +17,7 @@ enum { DEPTH = 2, RX = 1, RY = 1, RL = 1, WIDE = 32, HIGH = 16, TURN = 1, ROWS =
 
 enum {
 	ALONG = DIMS - 1, // the axis of layers
-	LAG = TURN + RL,  // layers that a level is behind the one before
+	LAG = TURN + RL,  // layers by which a level lags behind the previous one
 	RING = 2 * (TURN + RL),
 	EX = WIDE + 2 * DEPTH * RX,
 	EY = DIMS == 3 ? HIGH + 2 * DEPTH * RY : 1,
@@ -26,12 +25,12 @@ enum {
 	SHARED_BYTES = DEPTH * RING * AREA * (int)sizeof(REAL)
 };
 
-// What a thread block knows of its tile.
+// The tile of a thread block.
 struct Tile {
 	const Pass &a;
 	REAL *shared;
-	int x0, y0, first, end; // what it stores begins at x0, y0 and the first layer, and ends before the end
-	i64 apart;              // from layer to layer
+	int x0, y0, first, end; // first stored point and layer; end of the stored layers (exclusive)
+	i64 apart;              // stride between layers
 
 	__device__ __forceinline__ Tile(const Pass &a)
 	    : a(a), shared((REAL *)dynamic_shared()), x0((int)blockIdx.x * WIDE),
@@ -41,7 +40,7 @@ struct Tile {
 	__device__ __forceinline__ int low() const { return a.sides[2 * ALONG]; }
 	__device__ __forceinline__ int high() const { return a.sides[2 * ALONG + 1]; }
 
-	// The layers of a level that are held, with those behind walls that keep their values.
+	// The range of layers that a level holds, including those behind walls that keep their values.
 	__device__ __forceinline__ int lowest(int level) const {
 		const int lo = first - (DEPTH - level) * RL;
 		return low() == OPEN ? lo : max(lo, level < DEPTH && (low() == FIXED || low() == ODD) ? -RL : 0);
@@ -51,7 +50,7 @@ struct Tile {
 		return high() == OPEN ? hi : min(hi, n + (level < DEPTH && (high() == FIXED || high() == ODD) ? RL : 0));
 	}
 
-	// Where a layer of a level lies; layers before the box are few.
+	// The ring slot of a layer of a level. The offset keeps it nonnegative, as few layers lie before the box.
 	__device__ __forceinline__ REAL *layer(int level, int layer) const {
 		return shared + (level * RING + (layer + RING * 64) % RING) * AREA;
 	}
@@ -60,7 +59,7 @@ struct Tile {
 		return (i64)x + (DIMS == 3 ? (i64)y * a.pitch : 0) + (i64)layer * apart;
 	}
 
-	// Whether a column is a point, or a ghost that the level has: no other may be read in memory, and none is needed.
+	// Whether a column is a point, or a ghost that the level has. Other columns must not be read and are not needed.
 	__device__ __forceinline__ bool reached(int level, int x, int y) const {
 		return held(level, x, 0, RX) && (DIMS == 2 || held(level, y, 1, RY));
 	}
@@ -70,7 +69,7 @@ struct Tile {
 		return at >= -low * radius && at < a.n[axis] + high * radius;
 	}
 
-	// Whether the tile stores the value of a column in a layer, and norms are taken of it.
+	// Whether the tile stores the value of a column in a layer and includes it in the norms.
 	__device__ __forceinline__ bool counts(int x, int y, int layer) const {
 #ifdef NORMS
 		return x >= max(x0, a.lo[0]) && x < min(x0 + WIDE, a.hi[0]) && layer >= max(first, a.lo[ALONG]) &&
@@ -80,7 +79,7 @@ struct Tile {
 #endif
 	}
 
-	// Whether nothing that the tile reads lies behind a wall along x or y.
+	// Whether the tile reads no points behind a boundary along x or y.
 	__device__ __forceinline__ bool inside() const {
 		const bool along_x =
 		    (a.sides[0] == OPEN || x0 >= DEPTH * RX) && (a.sides[1] == OPEN || x0 + WIDE + DEPTH * RX <= a.n[0]);
@@ -89,12 +88,12 @@ struct Tile {
 	}
 };
 
-// A layer of a level, and those of the level before that the stencil reads.
+// A layer of a level, and the layers of the previous level that the stencil reads.
 struct Layer {
 	const REAL *around[2 * RL + 1];
-	const REAL *face[2 * RL + 1]; // of those behind an odd side: the face, and around is the one before it
+	const REAL *face[2 * RL + 1]; // behind an odd side: the face layer; around is the layer inward of it
 	bool odd[2 * RL + 1];
-	bool behind; // a wall, where it keeps its values
+	bool behind; // whether the layer is behind a wall that keeps its values
 
 	__device__ __forceinline__ Layer(const Tile &t, int level, int layer) {
 		const int n = t.a.n[ALONG];
@@ -119,12 +118,12 @@ struct Layer {
 	}
 };
 
-// The value of a ghost that follows from none at a level: that of level 0, unless its wall moves.
+// The value of a ghost that does not depend on other points: the value at level 0, unless it changes with time.
 template <int LEVEL> __device__ __forceinline__ REAL kept(const Tile &t, int x, int y, int layer) {
 	const Pass &a = t.a;
 #ifdef MOVING
 	const int at[3] = {x, DIMS == 3 ? y : layer, DIMS == 3 ? layer : 0};
-	int side = 0, walls = 0; // behind which it lies
+	int side = 0, walls = 0; // the boundary that the ghost is behind, and their number
 #pragma unroll
 	for (int axis = 0; axis < DIMS; axis++) {
 		const bool below = at[axis] < 0 && a.sides[2 * axis] != OPEN,
@@ -138,7 +137,7 @@ template <int LEVEL> __device__ __forceinline__ REAL kept(const Tile &t, int x, 
 	return a.from[t.offset(x, y, layer)];
 }
 
-// The value of a level in a column beside or behind a wall.
+// The value of a level in a column next to or behind a boundary.
 template <int LEVEL>
 __device__ __forceinline__ REAL value_at_wall(const Tile &t, const Layer &l, int cx, int cy, int x, int y, int layer) {
 	const Pass &a = t.a;
@@ -147,7 +146,7 @@ __device__ __forceinline__ REAL value_at_wall(const Tile &t, const Layer &l, int
 	if (l.behind || px.fixed || py.fixed) return kept<LEVEL>(t, px.at, py.at, layer);
 	const int sx = cx + px.at - x, sy = DIMS == 3 ? cy + py.at - y : 0;
 	const int in_x = x < 0 ? 1 : -1, in_y = y < 0 ? 1 : -1;
-	const auto along_x = [&](int at, int from_y) { // in a row of points
+	const auto along_x = [&](int at, int from_y) { // in one row of points
 		if (!px.odd) return l.value(sx, at);
 		return (REAL)2 * kept<LEVEL>(t, x + in_x, from_y, layer) - l.value(sx + 2 * in_x, at);
 	};
@@ -155,7 +154,7 @@ __device__ __forceinline__ REAL value_at_wall(const Tile &t, const Layer &l, int
 	return (REAL)2 * kept<LEVEL>(t, px.at, y + in_y, layer) - along_x(sy + 2 * in_y, y + 2 * in_y);
 }
 
-// sweep computes the layers of a level in a turn.
+// sweep computes the layers of a level in one turn.
 template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int turn, bool inside, PassNorms &norms) {
 	enum {
 		LESS = DEPTH - LEVEL,
@@ -176,7 +175,7 @@ template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int tu
 				const int cy = BEGIN_Y + i / W * ROWS + row, y = DIMS == 3 ? t.y0 - DEPTH * RY + cy : 0;
 				if (DIMS == 3 && cy >= BEGIN_Y + H) continue;
 				if ((!inside || l.behind) && !t.reached(LEVEL, x, y))
-					continue; // of layers behind walls level 0 is read
+					continue; // layers behind walls are read from level 0
 				if (LEVEL == DEPTH && (x >= t.a.n[0] || (DIMS == 3 && y >= t.a.n[1]))) continue;
 				const REAL v = inside && !l.behind ? l.value(cx, cy) : value_at_wall<LEVEL>(t, l, cx, cy, x, y, layer);
 				if (LEVEL == DEPTH) store_layer(t.a, layer, t.a.to + t.offset(x, y, layer), [&](REAL *at) { *at = v; });
@@ -187,7 +186,7 @@ template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int tu
 	}
 }
 
-// sweeps computes all levels from one on.
+// sweeps computes all levels above 0.
 template <int LEVEL> struct Sweeps {
 	static __device__ __forceinline__ void all(const Tile &t, int turn, bool inside, PassNorms &norms) {
 		sweep<LEVEL>(t, turn, inside, norms);
@@ -205,15 +204,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) pass(const __grid_const
 	PassNorms norms;
 #ifdef NORMS
 	enum {
-		MOST = (EX * ((EY + ROWS - 1) / ROWS) + THREADS - 1) / THREADS * ROWS * TURN, // points of a thread in a turn
+		MOST = (EX * ((EY + ROWS - 1) / ROWS) + THREADS - 1) / THREADS * ROWS * TURN, // points per thread and turn
 		TURNS = RUNNING_TERMS / MOST
 	};
 	static_assert(TURNS > 0, "too many points for a sum");
-	int turns = 0; // since norms were settled
+	int turns = 0; // since norms were last settled
 #endif
 	enum { LOADS = (AREA * TURN + THREADS - 1) / THREADS };
 	for (int turn = t.lowest(0); turn < t.end + DEPTH * LAG; turn += TURN) {
-		REAL loaded[LOADS]; // level 0 of the turn, which the levels above read in turns to come
+		REAL loaded[LOADS]; // level 0 of this turn, which the levels above read in later turns
 #pragma unroll
 		for (int k = 0; k < LOADS; k++) {
 			const int i = k * THREADS + (int)threadIdx.x, layer = turn + i / AREA;

@@ -1,4 +1,4 @@
-// What kernels for passes are given: several steps of a linear stencil in one pass over memory.
+// The arguments of kernels for passes: several steps of a linear stencil in one pass over memory.
 #pragma once
 
 #include "device.cuh"
@@ -10,33 +10,32 @@
 #include "norms.cuh"
 #endif
 
-// The first layer of ghosts behind a wall that moves: see temporal.Wall.
+// The first layer of ghosts whose values change with time: see temporal.Face.
 struct Wall {
-	const REAL
-	    *values; // of level 1, that of the first point of the box along both axes of the wall; null: it does not move
-	i64 width, level; // from row to row and from level to level
+	const REAL *values; // level 1 at the first point of the box along both axes of the wall; null: it does not move
+	i64 width, level;   // strides between rows and between levels
 };
 
 struct NormSum;
 
-// Layers that a pass stores and that are also ghosts of a neighbour.
+// Layers that a pass stores and that are also ghosts of a neighbor.
 struct GhostStore {
-	i64 shift;       // bytes from a point in this GPU's array to the same point in the neighbour's
-	int first, last; // the first layer of the box along its last axis, and the one behind the last
+	i64 shift;       // bytes from a point in this GPU's array to the same point in the neighbor's
+	int first, last; // layers of the box along its last axis, last is exclusive
 };
 
 struct Pass {
-	const REAL *from; // of the first point of the box
+	const REAL *from; // the first point of the box
 	REAL *to;
-	i64 pitch, plane; // from row to row and from plane to plane, of both arrays
-	int n[3];         // points of the box
-	int sides[6];     // x-, x+, y-, y+, z-, z+
-	int chunk;        // layers of a block; 0 where blocks share the box by themselves
-	int weight;       // cost of a layer of a tile at a side of the box, where that of any other tile is 16
-	int start;        // cost of beginning in a second tile, in layers
+	i64 pitch, plane;                 // strides of rows and planes, of both arrays
+	int n[3];                         // points of the box
+	int sides[6];                     // x-, x+, y-, y+, z-, z+
+	int chunk;                        // layers per block; 0 if blocks divide the box themselves
+	int weight;                       // cost of a layer of a tile at a side of the box; that of other tiles is 16
+	int start;                        // cost of starting a second tile, in layers
 #if defined(NORMS) || defined(MOVING) // see temporal.Options
-	int lo[3], hi[3];                 // of which points norms are taken
-	NormSum *norms[4];                // of the last step first: one a thread block
+	int lo[3], hi[3];                 // the points included in the norms
+	NormSum *norms[4];                // one per thread block; the last step comes first
 	Wall walls[6];
 #endif
 #ifdef GHOST_STORES
@@ -44,8 +43,8 @@ struct Pass {
 #endif
 };
 
-// store_layer calls store with the address of this GPU's point in a layer, and with that of each neighbour whose
-// ghosts have the layer.
+// store_layer calls store with the address of a layer's point on this GPU, and with its address on each neighbor whose
+// ghosts include the layer.
 template <typename Store> __device__ __forceinline__ void store_layer(const Pass &a, int layer, REAL *to, Store store) {
 	store(to);
 #ifdef GHOST_STORES

@@ -1,19 +1,19 @@
-// The norms of the last steps of a pass, over the points of a box within the one that is stored. Tiles overlap: of
-// each level a thread block takes the points that it stores of the last one.
+// The norms of the last steps of a pass, over a box of points within the stored box. Tiles overlap: for each level, a
+// thread block counts only the points that it stores at the last level.
 //
-// Option: NORMS, of how many steps.
+// Option: NORMS, the number of steps with norms.
 #pragma once
 
 #include "pass.cuh"
 
 #ifdef NORMS
 
-// What a thread has found since they were settled, of at most RUNNING_TERMS points. The last step comes first.
+// The norms of a thread since it last settled them, of at most RUNNING_TERMS points. The last step comes first.
 struct PassNorms {
 	FieldNorms<REAL> of[NORMS];
 	bool settled = false;
 
-	// add adds a point of the last step but BEFORE.
+	// add adds a point of the step that is BEFORE steps before the last.
 	template <int BEFORE> __device__ __forceinline__ void add(REAL now, REAL before) {
 		if constexpr (BEFORE < NORMS) of[BEFORE].point(now, before);
 	}
@@ -23,7 +23,7 @@ struct PassNorms {
 		of[0].points(now, before);
 	}
 
-	// settle joins what all threads of the block have found to what it has left in memory.
+	// settle adds the norms of all threads of the block to those of the block in memory.
 	__device__ __forceinline__ void settle(const Pass &a) {
 		__shared__ NormSum found;
 		const i64 block = blockIdx.x + (i64)gridDim.x * (blockIdx.y + (i64)gridDim.y * blockIdx.z);

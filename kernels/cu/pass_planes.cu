@@ -1,26 +1,26 @@
 // Several steps of a 7-point star in one pass over memory.
 //
-// A thread block has a tile of EX x EY columns and goes along z, plane by plane. A lane has VECTOR points beside each
-// other along x, in ROWS rows; the warps of a block have rows above each other. Of each level but the last a thread
-// holds two planes in registers: as plane k of level 0 comes, level l computes plane k - l, from the planes before,
-// at and behind it, of which it needs neighbours along x and y at the middle one alone. These are those of other
-// lanes, by shuffles, and, at the edges of a warp's rows, those of the warps beside it, which have left them in
-// shared memory the plane before. Warps tell each other after each of GROUPS groups of levels. Tiles overlap by DEPTH
-// columns and rows at each side, runs of planes by DEPTH planes.
+// A thread block processes a tile of EX x EY columns plane by plane along z. A lane has VECTOR adjacent points along x
+// in each of ROWS rows; the rows of a block's warps are stacked along y. For each level except the last, a thread holds
+// two planes in registers. When plane k of level 0 arrives, level l computes plane k - l from planes k - l - 1 to k - l
+// + 1 of the previous level. Only the middle plane needs neighbors along x and y. They come from other lanes by
+// shuffles and, at the edges of a warp's rows, from adjacent warps, which stored them in shared memory one plane
+// earlier. Warps signal each other after each of GROUPS groups of levels. Tiles overlap by DEPTH columns and rows at
+// each side, runs of planes by DEPTH planes.
 //
-// Walls: a tile at a wall along x or y ends with the last point before it. What is beside that is read from ghosts of
-// level 0, which shared memory keeps for all levels, or is the point itself. Planes of ghosts are planes of the
-// march: their points have at each level what they had at the one before. With option MOVING shared memory keeps
-// ghosts of each level, and planes of ghosts are read at each.
+// Walls: a tile at a wall along x or y ends with the last point before it. Points beyond the wall are read from ghosts
+// of level 0, which shared memory keeps for all levels, or are mirrored. Planes of ghosts along z are processed like
+// other planes, but their points keep the value of the previous level. With option MOVING, shared memory keeps the
+// ghosts of each level, and planes of ghosts are read for each level.
 //
-// Norms are those of the last step: what a thread has found of them lies in shared memory from plane to plane, as
-// registers are levels.
+// Norms are those of the last step. Each thread keeps its norms in shared memory between planes, because the levels use
+// up the registers.
 //
-// Grid: any number of blocks. They share the planes of all tiles; the best is as many as run at the same time. Block:
-// 32 x TEAM threads. A box between two walls has EX columns or more; EY rows or more. Options: REAL; DEPTH; ROWS;
-// TEAM, warps; GROUPS; LEAD, how many planes before it is used level 0 is asked for, one less than a power of two;
-// EARLY, how many levels before it is used what lies beside rows is asked for, 0 or 1; MOVING, whether walls may
-// move; those of pass_norms.cuh; and stencil.cuh.
+// Grid: any number of blocks, which share the planes of all tiles; best is the number that run at the same time. Block:
+// 32 x TEAM threads. A box has at least EX columns or EY rows between two walls. Options: REAL; DEPTH; ROWS; TEAM,
+// warps; GROUPS; LEAD, how many planes ahead level 0 is loaded, one less than a power of two; EARLY, how many levels
+// ahead points next to rows are requested, 0 or 1; MOVING, whether walls may move; those of pass_norms.cuh; and
+// stencil.cuh.
 #include "pass.cuh"
 #include "pass_norms.cuh"
 #include "pass_parts.cuh"
@@ -34,11 +34,11 @@ enum {
 	VECTOR = 16 / BYTES,
 	EX = 32 * VECTOR,
 	EY = ROWS * TEAM,
-	MARGIN = (DEPTH + VECTOR - 1) / VECTOR * VECTOR, // columns of a tile that others store
+	MARGIN = (DEPTH + VECTOR - 1) / VECTOR * VECTOR, // columns of a tile that other tiles store
 	SLOTS = LEAD + 1,                                // planes of level 0
 #ifdef MOVING
-	GHOST_LEVELS = DEPTH,  // that have ghosts of their own
-	GHOST_SPAN = LEAD + 1, // for how many planes they are kept
+	GHOST_LEVELS = DEPTH,  // levels with separate ghosts
+	GHOST_SPAN = LEAD + 1, // planes for which ghosts are kept
 #else
 	GHOST_LEVELS = 1,
 	GHOST_SPAN = LEAD + DEPTH,
@@ -53,16 +53,16 @@ enum {
 	LEVEL = TEAM * 2 * ROW, // the edges of one level
 	EDGES = 2 * DEPTH * LEVEL,
 	PLANE = EY * ROW,
-	GHOST_SLOT = 2 * ROWS * BYTES, // before the first column, and behind the last
+	GHOST_SLOT = 2 * ROWS * BYTES, // before the first column and after the last
 	GHOSTS = GHOST_SLOTS * GHOST_SLOT,
 	GHOST_ROWS = GHOST_SLOTS * ROW,
 	RING_AT = EDGES,
-	GHOST_ROWS_AT = RING_AT + SLOTS * PLANE, // before the first row, and behind the last
+	GHOST_ROWS_AT = RING_AT + SLOTS * PLANE, // before the first row and after the last
 	GHOSTS_AT = GHOST_ROWS_AT + GHOST_LEVELS * 2 * GHOST_ROWS,
 	NORMS_AT = GHOSTS_AT + (GHOST_LEVELS * TEAM * GHOSTS + 15) / 16 * 16,
 #ifdef NORMS
 	READY_AT = NORMS_AT + 32 * TEAM * (int)sizeof(PassNorms),
-	MOST_PLANES = RUNNING_TERMS / (ROWS * VECTOR), // of a part, whose norms are settled behind it
+	MOST_PLANES = RUNNING_TERMS / (ROWS * VECTOR), // planes per part; norms are settled after each part
 #else
 	READY_AT = NORMS_AT,
 #endif
@@ -72,8 +72,8 @@ enum {
 
 static_assert((SLOTS & LEAD) == 0 && ROWS <= 8 && EX > 2 * MARGIN && EY > 2 * DEPTH, "");
 
-// How tiles of a length lie along an axis. Tiles overlap by a margin on each side. The first aligned point lies so
-// many before the box.
+// How tiles of a given length are placed along an axis. Tiles overlap by a margin on each side. shift is the
+// distance from the first aligned point to the box.
 struct Axis {
 	int n, length, margin, shift;
 	bool low, high; // walls
@@ -100,7 +100,7 @@ struct Axis {
 		if (high && tile == tiles - 1) return n - length;
 		return (tile == 0 ? -shift : first + (tile - 1) * (length - 2 * margin)) - margin;
 	}
-	// reach and end are the first point that may be read, and the one behind the last.
+	// reach and end are the first point that may be read and the end of these points (exclusive).
 	__device__ __forceinline__ int reach() const { return low ? 0 : -DEPTH; }
 	__device__ __forceinline__ int end() const { return n + (high ? 0 : DEPTH); }
 };
@@ -108,27 +108,27 @@ struct Axis {
 // One plane of one level in a thread.
 typedef REAL Level[ROWS][VECTOR];
 
-// What a tile meets, as bits.
+// The special cases of a tile, as bits.
 enum {
-	X_LOW = 1, // walls beside its points
+	X_LOW = 1, // boundaries adjacent to the tile's points
 	X_HIGH = 2,
 	Y_LOW = 4,
 	Y_HIGH = 8,
-	PARTIAL = 16, // points that may not be read, or are not stored, in whole vectors
-	ENDS = 32,    // planes that are ghosts, or beside them; levels that are not needed
+	PARTIAL = 16, // whole vectors include points that must not be read or are not stored
+	ENDS = 32,    // planes that are ghosts or adjacent to them; levels that are not needed
 	X = X_LOW | X_HIGH,
 	Y = Y_LOW | Y_HIGH,
 };
 
-// A block's part of a tile, in shared memory: what is used once a plane takes no registers.
+// A block's part of a tile, in shared memory: values used once per plane should not take registers.
 struct Part {
 	Run run;
-	int last;                       // plane that is read
-	int steady, stop;               // planes of level 0: the last of no ENDS, the last
-	int x0, y0;                     // of the tile
+	int last;                       // last plane that is read
+	int steady, stop;               // planes of level 0: the last one without ENDS, and the last one
+	int x0, y0;                     // origin of the tile
 	int cut_x, cut_y, end_x, end_y; // points that are stored
-	int walls;                      // beside the tile
-	int kind;                       // of planes that are no ENDS
+	int walls;                      // walls adjacent to the tile
+	int kind;                       // bits of planes without ENDS
 	bool vectors;                   // whether the tile is loaded and stored in whole vectors
 };
 static_assert(sizeof(Part) <= 96, "");
@@ -149,7 +149,7 @@ __device__ __noinline__ void next_part(const Pass &a, Part &p) {
 	p.cut_x = ax.cut(tile_x), p.cut_y = ay.cut(tile_y), p.end_x = ax.cut(tile_x + 1), p.end_y = ay.cut(tile_y + 1);
 	p.walls = (ax.low && tile_x == 0 ? X_LOW : 0) | (ax.high && tile_x == ax.tiles - 1 ? X_HIGH : 0) |
 	          (ay.low && tile_y == 0 ? Y_LOW : 0) | (ay.high && tile_y == ay.tiles - 1 ? Y_HIGH : 0);
-	// Of vectors all may be read that hold a point which may.
+	// A vector may be read as a whole if it contains a point that may be read.
 	p.vectors =
 	    (p.x0 + ax.shift) % VECTOR == 0 && (p.cut_x + ax.shift) % VECTOR == 0 && (p.end_x + ax.shift) % VECTOR == 0;
 	const bool whole = p.vectors && p.x0 > ax.reach() - VECTOR && p.x0 + EX < ax.end() + VECTOR && p.y0 >= ay.reach() &&
@@ -162,26 +162,26 @@ __device__ __noinline__ void next_part(const Pass &a, Part &p) {
 }
 
 #ifdef NORMS
-// What the thread has found of norms since they were settled.
+// The norms of the thread since they were last settled.
 __device__ __forceinline__ PassNorms &norms_of_thread() {
 	return ((PassNorms *)((char *)dynamic_shared() + NORMS_AT))[threadIdx.x];
 }
 #endif
 
-// A march of one warp through the planes of a part.
+// The traversal of a part's planes by one warp.
 struct March {
 	const Pass &a;
 	unsigned lane, warp;
 	int k;            // plane of level 0
-	const REAL *from; // the next plane to load, of the thread's first point
-	REAL *to;         // the plane to be stored with plane k, there too
+	const REAL *from; // the thread's first point in the next plane to load
+	REAL *to;         // the thread's first point in the plane stored with plane k
 	unsigned bits;    // see below
 	SharedAddress own, ring, south, north;
 #ifdef NORMS
-	unsigned counted; // of which points norms are taken: bits of rows, and from 8 on of columns
+	unsigned counted; // points included in the norms: bits of rows, and from bit 8 on of columns
 #endif
 
-	// Bits in one register, as those in the loops are few.
+	// These bits share a register, since registers are scarce in the loops.
 	__device__ __forceinline__ bool stored(int row) const { return bits >> row & 1; }
 	__device__ __forceinline__ bool read(int row) const { return bits >> 8 >> row & 1; }
 	__device__ __forceinline__ bool stored_column(int v) const { return bits >> 16 >> v & 1; }
@@ -194,17 +194,17 @@ struct March {
 	__device__ __forceinline__ bool mirror(int wall) const { return bits >> 28 & wall; }
 
 	static __device__ __forceinline__ SharedAddress shared() { return shared_address(dynamic_shared()); }
-	// The ghosts of a level that were asked for with plane z of level 0.
+	// The ghosts of a level that were requested with plane z of level 0.
 	__device__ __forceinline__ SharedAddress ghosts(int level, int z) const {
 		return shared() + GHOSTS_AT + (level * TEAM + warp) * GHOSTS + (z & (GHOST_SLOTS - 1)) * GHOST_SLOT;
 	}
 	__device__ __forceinline__ SharedAddress ghost_row(int level, int z) const {
 		return shared() + GHOST_ROWS_AT + level * 2 * GHOST_ROWS + lane * 16 + (z & (GHOST_SLOTS - 1)) * ROW;
 	}
-	// mbarriers: all warps have left and read the edges of some levels.
+	// mbarriers: all warps have stored and read the edges of some levels.
 	static __device__ __forceinline__ SharedAddress ready(int group) { return shared() + READY_AT + group * 8; }
 
-	// load_row asks for a row of level 0.
+	// load_row requests a row of level 0.
 	template <int KIND> __device__ __forceinline__ void load_row(SharedAddress at, const REAL *row) const {
 		if (!(KIND & PARTIAL)) {
 			copy_async<16>(at, row);
@@ -217,7 +217,7 @@ struct March {
 		}
 	}
 
-	// load asks for a plane of level 0.
+	// load requests a plane of level 0.
 	template <int KIND> __device__ __forceinline__ void load(int z) {
 		if (z <= part().last) {
 			const SharedAddress at = ring + (z & LEAD) * PLANE;
@@ -241,7 +241,7 @@ struct March {
 		from += a.plane;
 	}
 
-	// load_ghosts asks for those beside the first and the last column, one in a lane.
+	// load_ghosts requests the ghosts next to the first and the last column, one per lane.
 	__device__ __forceinline__ void load_ghosts(int level, int z, const REAL *plane) const {
 		const int r = lane & 15, side = lane >> 4;
 		if (r >= ROWS || !fixed(1 << side) || !read(r)) return;
@@ -259,14 +259,14 @@ struct March {
 	__device__ __forceinline__ int row() const { return part().y0 + (int)warp * ROWS; }
 	__device__ __forceinline__ int column() const { return part().x0 + (int)lane * VECTOR; }
 
-	// at_wall returns the place along an axis, or, where walls have no values, one where they do: what is computed of
-	// these is not needed.
+	// at_wall returns the place along an axis or, where walls have no values, one where they do: results computed from
+	// these are not needed.
 	__device__ __forceinline__ i64 at_wall(int at, int axis) const {
 		return min(max(at, a.sides[2 * axis] == OPEN ? 1 - DEPTH : 0),
 		           a.n[axis] - 1 + (a.sides[2 * axis + 1] == OPEN ? DEPTH - 1 : 0));
 	}
 
-	// load_moving asks for the ghosts of a level that are used in the plane that follows z.
+	// load_moving requests the ghosts of a level that are used in the plane after z.
 	template <int KIND> __device__ __forceinline__ void load_moving(int level, int z) const {
 		const REAL *const plane = from + (at_wall(z - level, 2) - z) * a.plane;
 		if (KIND & X) load_ghosts(level, z, plane);
@@ -286,7 +286,7 @@ struct March {
 	}
 #endif
 
-	// kept returns the value of a level of a ghost in a plane of them, which had another one at the level before.
+	// kept returns a level's value of a ghost within a plane of ghosts, whose value differed at the previous level.
 	__device__ __forceinline__ REAL kept(int level, bool low, int r, int v, REAL before) const {
 #ifdef MOVING
 		const Wall &w = low ? a.walls[4] : a.walls[5];
@@ -297,7 +297,7 @@ struct March {
 	}
 
 #ifdef NORMS
-	// count finds the bits of points of which norms are taken.
+	// count sets the bits of points included in the norms.
 	__device__ __forceinline__ void count(int x, int y) {
 		counted = 0;
 #pragma unroll
@@ -308,8 +308,8 @@ struct March {
 			if (stored_column(v) && x + v >= a.lo[0] && x + v < a.hi[0]) counted |= 256u << v;
 	}
 
-	// add adds points of a plane of the last level to the norms: those that do not count as if they were 0 before and
-	// after. Four points are added together, so that the code for terms that are rare is there once for all of them.
+	// add adds points of a plane of the last level to the norms; excluded points count as 0 before and after. Four
+	// points are added together, so that the code for rare terms is generated only once.
 	__device__ __forceinline__ void add(const Level &now, const Level &before) const {
 		if (k - DEPTH < a.lo[2] || k - DEPTH >= a.hi[2]) return;
 		enum { TOGETHER = VECTOR < 4 ? 4 / VECTOR : 1 }; // rows
@@ -328,10 +328,10 @@ struct March {
 	}
 #endif
 
-	// step computes a plane of each level, which takes the place of the older one. odd changes from plane to plane.
+	// step computes a plane of each level, replacing the older plane. odd alternates between planes.
 	template <int KIND> __device__ __forceinline__ void step(Level (&older)[DEPTH], Level (&old)[DEPTH], int odd) {
 		bits = opaque(bits), lane = opaque(lane),
-		warp = opaque(warp); // so that nothing that follows from them is kept from plane to plane
+		warp = opaque(warp); // so that values derived from it are not kept in registers between planes
 		wait_async<LEAD - 1>();
 		if (KIND & X) __syncwarp();
 		int top = DEPTH, z_low = -1, z_high = -1; // levels: the last needed; those that compute planes 0 and n - 1
@@ -346,7 +346,7 @@ struct March {
 		for (int r = 0; r < ROWS; r++) load_shared(now[r], ring + (k & LEAD) * PLANE + r * ROW);
 		load<KIND>(k + LEAD);
 
-		// What lies beside the rows of a level is asked for EARLY levels before it is used.
+		// Points next to the rows of a level are requested EARLY levels before they are used.
 		REAL below[2][VECTOR], above[2][VECTOR], west[2][ROWS], east[2][ROWS];
 		const auto ask = [&](int l) {
 			const int group = (l - 1) * GROUPS / DEPTH, before = ((1 - odd) * DEPTH + l - 1) * LEVEL;
@@ -374,8 +374,8 @@ struct March {
 				}
 			}
 		};
-		// Always. The compiler must not know it: so it moves a new plane to where the older one was, as soon as this
-		// one is not needed any more. Else it holds three planes of each level, and spills.
+		// Always true, but the compiler must not know it. It then moves a new plane into the registers of the older one
+		// as soon as that is dead. Otherwise it holds three planes of each level and spills.
 		const bool taking = a.pitch != 0;
 		if (EARLY) ask(1);
 #pragma unroll
@@ -459,7 +459,7 @@ struct March {
 		for (int side = 0; side < 4; side++)
 			if ((p.walls >> side & 1) && (side < 2 || warp == (side == 2 ? 0 : TEAM - 1)))
 				bits |= 1u << (a.sides[side] == FIXED ? 24 : 28) << side;
-		south = warp > 0 ? own - ROW : own; // mirrored rows are the warp's own
+		south = warp > 0 ? own - ROW : own; // mirrored rows are in the warp's own edges
 		north = warp < TEAM - 1 ? own + 2 * ROW : own + ROW;
 
 		const auto within = [&](int at, int axis) { // whether a point may be read
@@ -514,7 +514,7 @@ extern "C" __global__ void __launch_bounds__(32 * TEAM, 1) pass_planes(const __g
 #pragma unroll 1
 	while (true) {
 #ifdef NORMS
-		norms_of_thread().settle(a); // first those of no point: a block may have no part
+		norms_of_thread().settle(a); // first write norms of no points: a block may have no part
 #endif
 		__syncthreads();
 		if (threadIdx.x == 0) next_part(a, part());

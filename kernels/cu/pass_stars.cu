@@ -1,25 +1,25 @@
-// Several steps in one pass over memory of a star that reaches two points: 13 points in three dimensions.
+// Several steps of a star of radius 2 (13 points in three dimensions) in one pass over memory.
 //
-// A thread block computes tiles of CX x CY columns and goes along z, plane by plane. A lane has VECTOR points beside
-// each other along x, in ROWS rows; the warps of a block have rows above each other. Shared memory holds of each
-// level but the last the newest planes, with two rows and a vector of columns around the tile: of level 0 these are
-// read too, so that level 1 is right in all of the tile; at each level above, tiles overlap by two columns and rows
-// more at each side. Runs of planes overlap by as many planes.
+// A thread block computes tiles of CX x CY columns plane by plane along z. A lane has VECTOR adjacent points along x in
+// each of ROWS rows; the rows of a block's warps are stacked along y. For each level except the last, shared memory
+// holds the newest planes, with two rows and a vector of columns around the tile. Those of level 0 are read as well, so
+// that level 1 is valid in the whole tile; for each further level, tiles overlap by two more columns and rows at each
+// side. Runs of planes overlap by as many planes.
 //
-// As plane k of level 0 comes, level l computes plane k - 2l, from five planes of the level before. A thread holds
-// its points of the lowest three in registers; it reads the next one in shared memory, and has the highest from there
-// or, from the second level on, has just computed it. What lies beside a point along x and beside a warp's rows is
-// read in shared memory, where it came two planes ago. What is stored there takes the place of what the warps beside
-// have read a plane ago: each two of them have a barrier, which they pass between the first level and the second of
-// each plane.
+// When plane k of level 0 arrives, level l computes plane k - 2l from five planes of the previous level. A thread holds
+// its points of the lowest three in registers and reads the next one from shared memory. It reads the highest from
+// there too or, from the second level on, has just computed it. Neighbors along x, and those next to a warp's rows, are
+// read from shared memory, where they were stored two planes earlier. New planes overwrite planes that adjacent warps
+// read one plane earlier: each pair of adjacent warps has a barrier, which they pass between the first level and the
+// second in each plane.
 //
-// Walls: ghosts of level 0 are read. Those of the levels above are set in shared memory by the warp that has the
-// points that they follow from. Planes of ghosts that keep their values are planes of the march; those that do not
-// are found where they are used.
+// Walls: ghosts of level 0 are read. Ghosts of higher levels are stored in shared memory by the warp that has the
+// points that determine them. Planes of ghosts that keep their values are processed like other planes; the others are
+// computed where they are used.
 //
-// Grid: any number of blocks. They share the planes of all tiles; the best is as many as run at the same time. Block:
-// 32 x TEAM threads. Options: REAL; DEPTH; ROWS; TEAM, warps; LEAD, how many planes before it is used level 0 is
-// asked for; and stencil.cuh.
+// Grid: any number of blocks, which share the planes of all tiles; best is the number that run at the same time. Block:
+// 32 x TEAM threads. Options: REAL; DEPTH; ROWS; TEAM, warps; LEAD, how many planes ahead level 0 is loaded; and
+// stencil.cuh.
 #include "pass.cuh"
 #include "pass_parts.cuh"
 
@@ -33,7 +33,7 @@ enum {
 	REACH = 2,
 	CX = 32 * VECTOR,
 	CY = ROWS * TEAM,
-	MARGIN_Y = REACH * (DEPTH - 1), // rows and columns of a tile that others store
+	MARGIN_Y = REACH * (DEPTH - 1), // rows and columns of a tile that other tiles store
 	MARGIN_X = (MARGIN_Y + VECTOR - 1) / VECTOR * VECTOR,
 
 	// Shared memory, in bytes.
@@ -41,7 +41,7 @@ enum {
 	FIRST_ROW = REACH * ROW + 16, // the first point of a tile in a plane
 	PLANE = (CY + 2 * REACH) * ROW,
 	FIRST_SLOTS = LEAD + 3, // planes of level 0
-	HELD = 3,               // planes of other levels, and planes of a level that a thread holds
+	HELD = 3,               // planes held of each other level, and planes of a level in a thread
 	READY_AT = (FIRST_SLOTS + (DEPTH - 1) * HELD) * PLANE,
 	PART_AT = READY_AT + (TEAM / 2 + 1) * 16,
 	SHARED_BYTES = PART_AT + 96,
@@ -49,17 +49,17 @@ enum {
 
 static_assert(ROWS >= 2 && ROWS <= 8 && TEAM >= 2 && CY > 2 * MARGIN_Y, "");
 
-// How tiles of a length lie along an axis: from the first one on, at even distances. Ghosts behind a wall lie beside
-// the last one, or in it.
+// How tiles of a given length are placed along an axis: at even distances from the first one. Ghosts behind a boundary
+// are adjacent to the last tile, or in it.
 struct Axis {
 	int n, length, margin, begin0;
 	bool low, high; // walls
 	int tiles;
 
-	// The first aligned point lies so many before the box.
+	// The distance from the first aligned point to the box.
 	__device__ __forceinline__ Axis(int n, int length, int margin, int shift, bool low, bool high)
 	    : n(n), length(length), margin(margin), begin0(low ? -shift : -shift - margin), low(low), high(high) {
-		const int kept = begin0 + length - (high ? 0 : margin); // of one tile
+		const int kept = begin0 + length - (high ? 0 : margin); // per tile
 		tiles = n <= kept ? 1 : 1 + (n - kept + step() - 1) / step();
 	}
 	__device__ __forceinline__ int step() const { return length - 2 * margin; }
@@ -68,20 +68,20 @@ struct Axis {
 	__device__ __forceinline__ int cut(int tile) const {
 		return tile == 0 ? 0 : tile >= tiles ? n : begin(tile) + margin;
 	}
-	// reach and end are the first point that may be read, and the one behind the last.
+	// reach and end are the first point that may be read and the end of these points (exclusive).
 	__device__ __forceinline__ int reach() const { return -REACH * (low ? 1 : DEPTH); }
 	__device__ __forceinline__ int end() const { return n + REACH * (high ? 1 : DEPTH); }
 };
 
-// A block's part of a tile, in shared memory: what is used once a plane takes no registers.
+// A block's part of a tile, in shared memory: values used once per plane should not take registers.
 struct Part {
 	Run run;
-	int last;                       // plane that is read
-	int begin, steady, stop;        // planes of level 0: the first and the last that meet no wall along z, the last
-	int x0, y0;                     // of the tile
+	int last;                       // last plane that is read
+	int begin, steady, stop;        // planes of level 0: first and last away from walls along z, and last
+	int x0, y0;                     // origin of the tile
 	int cut_x, cut_y, end_x, end_y; // points that are stored
-	int walls;                      // beside the tile, or in it: bits
-	bool plain;                     // whether the tile meets no wall, and is loaded and stored in whole vectors
+	int walls;                      // walls adjacent to the tile or in it, as bits
+	bool plain;                     // whether the tile is away from walls, and is loaded and stored in whole vectors
 };
 static_assert(sizeof(Part) <= 96, "");
 
@@ -104,8 +104,8 @@ __device__ __forceinline__ void next_part(const Pass &a, Part &p) {
 	p.begin = max(p.run.z0, REACH) + REACH * DEPTH, p.steady = high ? min(p.stop, a.n[2] - 1) : p.stop;
 }
 
-// Where the ghosts of a layer behind a side lie along an axis: the face, which is the layer next to the points, and
-// the points that they follow from, or else the ones next to the face.
+// The places along an axis of the ghosts behind a side: the face, which is the layer adjacent to the points, and the
+// points that determine them or, if none do, those adjacent to the face.
 struct Ghost {
 	int at, face, source;
 	bool follows, odd; // see temporal.Side
@@ -117,65 +117,64 @@ struct Ghost {
 	}
 };
 
-// Points of a thread in a plane, and those that it holds of a level: each plane takes the place of the third before.
-// Which is where changes with the phase, from plane to plane.
+// Points of a thread in a plane, and those that it holds of a level. Each plane replaces the third one before it, so
+// their order rotates with the phase, from plane to plane.
 typedef REAL Points[ROWS][VECTOR];
 typedef Points Held[HELD];
 
-// What a plane may meet, as bits.
+// The special cases of a plane, as bits.
 enum {
-	SIDES = 1, // walls along x or y; points that may not be read, or are not stored
+	SIDES = 1, // walls along x or y; points that must not be read or are not stored
 	ENDS = 2,  // walls along z; planes that are not stored
 };
 
-// A march of one warp through the planes of a part.
+// The traversal of a part's planes by one warp.
 struct March {
 	const Pass &a;
 	unsigned thread;
 	int k;                     // plane of level 0
 	unsigned bits;             // see below
-	SharedAddress own, newest; // the thread's first point in the first place of a plane, and in plane k
-	i64 at;                    // plane k in memory, of the thread's first point
+	SharedAddress own, newest; // the thread's first point in slot 0 of the ring, and in plane k
+	i64 at;                    // the thread's first point in plane k in memory
 
 	__device__ __forceinline__ int lane() const { return (int)(thread % 32); }
 	__device__ __forceinline__ int warp() const { return (int)(thread / 32); }
 
-	// Bits in one register, as those in the loops are few. The last is the parity of the phase to wait for.
+	// These bits share a register, since registers are scarce in the loops. The last is the parity of the phase to wait
+	// for.
 	__device__ __forceinline__ bool stored(int row) const { return bits >> row & 1; }
 	__device__ __forceinline__ bool read(int row) const { return bits >> 8 >> (row + REACH) & 1; }
 	__device__ __forceinline__ bool stored_column(int v) const { return bits >> 20 >> v & 1; }
 	__device__ __forceinline__ unsigned stored_columns() const { return bits >> 20 & 15; }
 	__device__ __forceinline__ bool read_columns() const { return bits >> 24 & 1; }
-	__device__ __forceinline__ bool read_beside() const { return bits >> 25 & 1; }
-	__device__ __forceinline__ bool idle() const {
-		return bits >> 26 & 1;
-	} // whether what the warp computes is not needed
+	__device__ __forceinline__ bool read_adjacent() const { return bits >> 25 & 1; }
+	__device__ __forceinline__ bool idle() const { return bits >> 26 & 1; } // whether the warp's results are not needed
 
 	static __device__ __forceinline__ SharedAddress shared() { return shared_address(dynamic_shared()); }
 
-	// The barrier between a warp and the one below it; the next is that between it and the one above. The outermost
-	// have no neighbor on one side.
+	// The barrier between a warp and the one below it; the next barrier is between it and the one above. The outermost
+	// warps have no neighbor on one side.
 	static __device__ __forceinline__ SharedAddress barrier(int warp) { return shared() + READY_AT + warp * 8; }
 
 	// The warp's first row, and the thread's first column.
 	__device__ __forceinline__ int row() const { return part().y0 + warp() * ROWS; }
 	__device__ __forceinline__ int column() const { return part().x0 + lane() * VECTOR; }
 
-	// The thread's first points of a plane of level 0 so many before plane k, up to 3: that is where plane k + LEAD
-	// comes.
+	// The thread's first points in a plane of level 0, at a distance of up to 3 before plane k. That slot is the one
+	// for plane k + LEAD.
 	__device__ __forceinline__ SharedAddress first_level(int before) const {
 		return newest - own < before * PLANE ? newest + (FIRST_SLOTS - before) * PLANE : newest - before * PLANE;
 	}
-	// Those of the plane of another level that it computes in a phase.
+	// The thread's first points in the plane of another level that it computes in a phase.
 	__device__ __forceinline__ SharedAddress other_level(int level, int phase) const {
 		return own + (FIRST_SLOTS + (level - 1) * HELD + phase % HELD) * PLANE;
 	}
-	// Those of a plane of a level, so many before the newest.
+	// The thread's first points in a plane of a level, at a given distance before the newest.
 	template <int LEVEL> __device__ __forceinline__ SharedAddress plane(int phase, int before) const {
 		return LEVEL == 0 ? first_level(before) : other_level(LEVEL, phase + HELD - before);
 	}
 
-	// load asks for a plane of level 0, so many from plane k on.
+	// load requests a plane of level 0, at a given distance from plane k.
 	template <int KIND> __device__ __forceinline__ void load(int ahead, SharedAddress to) const {
 		if (k + ahead <= part().last) {
 			const REAL *const from = a.from + at + ahead * a.plane;
@@ -185,7 +184,7 @@ struct March {
 				    (!KIND || (read(r) && read_columns())))
 					copy_async<16>(to + r * ROW, from + r * a.pitch);
 			const int r = lane() / 2, vectors = (lane() & 1 ? 32 : -1) - lane();
-			if (read_beside()) copy_async<16>(to + r * ROW + vectors * 16, from + r * a.pitch + vectors * VECTOR);
+			if (read_adjacent()) copy_async<16>(to + r * ROW + vectors * 16, from + r * a.pitch + vectors * VECTOR);
 		}
 		commit_async();
 	}
@@ -201,8 +200,8 @@ struct March {
 			if (stored_column(v)) row[v] = made[v];
 	}
 
-	// behind finds the values of the first and the second plane behind a side along z, where it sets them: a plane's
-	// distance is how many points lie between it and the side, and inward is the plane on its other side.
+	// behind computes the values of the first and the second plane behind a side along z, if the side sets them. The
+	// distance of a plane is the number of points between it and the side; inward is the plane on the other side.
 	static __device__ __forceinline__ void behind(int side, int distance, REAL here, REAL inward, REAL &first,
 	                                              REAL &second) {
 		const bool follows = side == MIRROR || side == REPEAT;
@@ -212,8 +211,8 @@ struct March {
 		if (follows) second = side == MIRROR ? inward : here, first = here;
 	}
 
-	// sweep computes a plane of a level. From the second level on, made has the points of the level before two planes
-	// above.
+	// sweep computes a plane of a level. From the second level on, made has the points two planes above at the previous
+	// level.
 	template <int KIND, int PHASE, int LEVEL> __device__ __forceinline__ void sweep(Held &held, Points &made) const {
 		const int p = k - REACH * LEVEL;
 		const SharedAddress at = plane<LEVEL - 1>(PHASE, 2), at_next = plane<LEVEL - 1>(PHASE, 1);
@@ -261,11 +260,11 @@ struct March {
 			if (LEVEL == DEPTH && (!(KIND & ENDS) || (p >= part().run.z0 && p < part().run.z1)))
 				store<KIND>(r, made[r]);
 			if ((KIND || ROWS > 4) && a.pitch == 0)
-				return; // never: a compiler that brings forward what follows runs out of registers
+				return; // never true: a compiler that moves later code up runs out of registers
 		}
 	}
 
-	// leave stores a plane of a level to shared memory, with the ghosts that follow from its points.
+	// leave stores a plane of a level to shared memory, with the ghosts that its points determine.
 	template <int KIND, int PHASE, int LEVEL> __device__ __forceinline__ void leave(const Points &made) const {
 		const SharedAddress at = plane<LEVEL>(PHASE, 0), before = plane<LEVEL - 1>(PHASE, 2);
 		const int walls = KIND ? part().walls : 0, end = walls >> 3 & 1 ? a.n[1] - row() : ROWS;
@@ -282,8 +281,8 @@ struct March {
 			leave_column(at + r * ROW, before + r * ROW, Ghost(a.n[0], a.sides[side], side, lane() & 1));
 	}
 
-	// leave_row sets a row of ghosts, if they follow from a row of the warp, in a plane of which the level before is
-	// in another one.
+	// leave_row stores a row of ghosts if a row of the warp determines it. Its plane may differ from the plane of the
+	// previous level.
 	__device__ __forceinline__ void leave_row(SharedAddress at, SharedAddress before, const Ghost &g) const {
 		const int source = g.source - row();
 		if (source < 0 || source >= ROWS) return;
@@ -307,7 +306,7 @@ struct March {
 		store_shared_if(true, value, in(at, g.at));
 	}
 
-	// sweeps computes a plane of each level from one on, behind the first, which made has.
+	// sweeps computes a plane of each level after the first, whose plane is in made.
 	template <int KIND, int PHASE, int LEVEL>
 	__device__ __forceinline__ void sweeps(Held (&held)[DEPTH], Points &made) const {
 		if constexpr (LEVEL <= DEPTH) {
@@ -336,10 +335,10 @@ struct March {
 		k++;
 	}
 
-	// ends reports whether planes of level 0 that are next meet a wall along z, or are not needed by all levels.
+	// ends reports whether the next planes of level 0 are at a wall along z, or are not needed by all levels.
 	__device__ __forceinline__ bool ends() const { return k < part().begin || k + HELD - 1 > part().steady; }
 
-	// steps computes a plane of each level in each phase, and again while the kind is the same.
+	// steps computes a plane of each level in each phase, and repeats while the kind of planes is the same.
 	template <int KIND> __device__ __forceinline__ void steps(Held (&held)[DEPTH]) {
 #pragma unroll 1
 		do {
@@ -347,11 +346,11 @@ struct March {
 		} while (KIND & ENDS ? ends() && k <= part().stop : !ends());
 	}
 
-	// look finds the bits of the thread.
+	// look computes the bits of the thread.
 	__device__ __forceinline__ void look() {
 		const Part &p = part();
-		const int x = column(), y = row(), beside = p.x0 + (lane() & 1 ? CX : -VECTOR);
-		const auto within = [&](int at, int count, int axis) { // whether one of some points may be read
+		const int x = column(), y = row(), adjacent = p.x0 + (lane() & 1 ? CX : -VECTOR);
+		const auto within = [&](int at, int count, int axis) { // whether at least one of some points may be read
 			return at + count > -REACH * (a.sides[2 * axis] == OPEN ? DEPTH : 1) &&
 			       at < a.n[axis] + REACH * (a.sides[2 * axis + 1] == OPEN ? DEPTH : 1);
 		};
@@ -364,8 +363,8 @@ struct March {
 #pragma unroll
 		for (int v = 0; v < VECTOR; v++)
 			if (x + v >= p.cut_x && x + v < p.end_x) bits |= 1u << 20 << v;
-		if (within(x, VECTOR, 0)) bits |= 1u << 24; // of vectors all may be read that hold a point which may
-		if (lane() < 2 * ROWS && within(y + lane() / 2, 1, 1) && within(beside, VECTOR, 0)) bits |= 1u << 25;
+		if (within(x, VECTOR, 0)) bits |= 1u << 24; // a vector is read as a whole if a point may be read
+		if (lane() < 2 * ROWS && within(y + lane() / 2, 1, 1) && within(adjacent, VECTOR, 0)) bits |= 1u << 25;
 		if (y >= a.n[1] + (a.sides[3] == OPEN ? MARGIN_Y : 0)) bits |= 1u << 26;
 	}
 

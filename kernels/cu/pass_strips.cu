@@ -1,23 +1,23 @@
 // Several steps of a 5-point star in one pass over memory.
 //
-// A block is TEAM warps side by side, with POINTS columns a lane. It stores a strip of columns, and goes along y, row
-// by row. Of each level but the last a thread holds two rows in registers: as row r of level 0 comes, level l
-// computes row r - l, from the rows before, at and behind it, of which it needs neighbours along x at the middle one
-// alone. These are those of other lanes, by shuffles, and of the next warp, which has left them in shared memory the
-// row before. Strips overlap by DEPTH columns at each side, and runs of rows by DEPTH rows.
+// A block has TEAM adjacent warps, with POINTS columns per lane. It stores a strip of columns, row by row along y. For
+// each level except the last, a thread holds two rows in registers. When row r of level 0 arrives, level l computes row
+// r - l from rows r - l - 1 to r - l + 1 of the previous level. Only the middle row needs neighbors along x. They come
+// from other lanes by shuffles, and from the adjacent warp, which stored them in shared memory one row earlier. Strips
+// overlap by DEPTH columns at each side, and runs of rows by DEPTH rows.
 //
 // Walls: the column of ghosts behind a wall is the first point of a strip's first lane, or the last point of its last
-// lane. Rows of ghosts are rows of the march. Each level computes ghosts again. With option MOVING those that keep
-// their values have others at each level: shared memory has those of columns a few rows ahead, and those of rows are
-// read where they are needed.
+// lane. Rows of ghosts are processed like other rows. Each level recomputes ghosts. With option MOVING, ghosts that
+// keep their values differ between levels: those of columns are loaded into shared memory a few rows ahead, and those
+// of rows are read where they are needed.
 //
-// Norms of the last NORMS steps are found beside the levels, in registers, from points that the strip keeps in rows
-// that it stores. Those of a run are joined behind it, and before a sum has as many terms as it may have.
+// Norms of the last NORMS steps are computed along with the levels, in registers, from the points that the strip
+// stores. They are combined after each run, and before a sum reaches its maximum number of terms.
 //
-// Grid: any number of blocks. They share the rows of all strips; the best is as many as run at the same time. Block:
-// 32 x TEAM threads. Options: REAL; DEPTH; POINTS, at least 2; TEAM; BLOCKS, of a multiprocessor, for which registers
-// must do; GROUPS of levels, after each of which the warps of a team tell each other; LEAD, how many rows before it
-// is used level 0 is asked for; MOVING, whether walls may move; those of pass_norms.cuh; and stencil.cuh.
+// Grid: any number of blocks, which share the rows of all strips; best is the number that run at the same time. Block:
+// 32 x TEAM threads. Options: REAL; DEPTH; POINTS, at least 2; TEAM; BLOCKS, per multiprocessor, which limits
+// registers; GROUPS of levels, after each of which the warps of a team signal each other; LEAD, how many rows ahead
+// level 0 is loaded; MOVING, whether walls may move; those of pass_norms.cuh; and stencil.cuh.
 #include "pass.cuh"
 #include "pass_norms.cuh"
 
@@ -26,56 +26,56 @@ enum { DEPTH = 4, POINTS = 4, TEAM = 4, BLOCKS = 2, GROUPS = 2, LEAD = 2 };
 #endif
 
 enum {
-	SPAN = 32 * POINTS,  // columns of a warp
-	WIDTH = TEAM * SPAN, // of a team
+	SPAN = 32 * POINTS,  // columns per warp
+	WIDTH = TEAM * SPAN, // columns per team
 	// elements of one access
 	VECTOR = POINTS * sizeof(REAL) % 16 == 0 ? 16 / sizeof(REAL)
 	: POINTS * sizeof(REAL) % 8 == 0         ? 8 / sizeof(REAL)
 	                                         : 1,
-	BEFORE = (DEPTH + 3) & ~3,            // columns of a strip before those that it keeps
-	KEPT = (WIDTH - BEFORE - DEPTH) & ~3, // of a strip between others
-	FIRST = KEPT + ((DEPTH - 1) & ~3),    // of the first strip behind a wall
-	LAST = KEPT + DEPTH - 1,              // of the last strip at a wall
-	RING = LEAD + 3,                      // rows: those ahead, and three that are in use
-	NARROW = 2 * DEPTH,                   // fewer columns between walls no strip keeps
+	BEFORE = (DEPTH + 3) & ~3,            // columns of a strip before those that it stores
+	KEPT = (WIDTH - BEFORE - DEPTH) & ~3, // columns stored by a strip between others
+	FIRST = KEPT + ((DEPTH - 1) & ~3),    // columns stored by the first strip, at a wall
+	LAST = KEPT + DEPTH - 1,              // columns stored by the last strip, at a wall
+	RING = LEAD + 3,                      // rows: those loaded ahead, and three in use
+	NARROW = 2 * DEPTH,                   // fewer columns between walls use narrow
 	NARROW_WIDTH = NARROW + 1,
 	RING_COUNT = TEAM * RING * SPAN,
 	NARROW_COUNT = DEPTH * 3 * NARROW_WIDTH,
 	COUNT = RING_COUNT > NARROW_COUNT ? RING_COUNT : NARROW_COUNT,
 #ifdef NORMS
 	ALL = (1 << POINTS) - 1,                // points of a lane, as bits
-	MOST_ROWS = RUNNING_TERMS / POINTS - 2, // whose norms are found before they are joined, and two more
+	MOST_ROWS = RUNNING_TERMS / POINTS - 2, // rows before norms are combined, two less than fit
 #endif
 };
 static_assert(KEPT >= DEPTH && POINTS >= 2 && DEPTH <= 32, "");
 
-// The sum at a point, from the value there and those beside it.
+// The stencil's sum at a point, from its value and its neighbors.
 __device__ __forceinline__ REAL star(REAL c, REAL xm, REAL xp, REAL ym, REAL yp) {
 	return apply([&](int dx, int dy, int) { return dx < 0 ? xm : dx > 0 ? xp : dy < 0 ? ym : dy > 0 ? yp : c; });
 }
 
-// Some rows of a strip, in shared memory, as it would take registers meanwhile.
+// A run of rows of a strip, in shared memory to save registers.
 struct StripRun {
-	i64 place;  // behind this run, among the rows of all strips by what they take; -1 before the first
+	i64 place;  // end of this run among the rows of all strips, by cost; -1 before the first
 	int at;     // the team's first column
-	int x0, x1; // columns that are kept
-	int y0, y1; // rows that are kept
+	int x0, x1; // columns that are stored
+	int y0, y1; // rows that are stored
 };
 
-// shift_of returns how many columns the first aligned vector of a row lies before the box.
+// shift_of returns the number of columns from the first aligned vector of a row to the box.
 __device__ __forceinline__ int shift_of(const Pass &a) { return (int)((u64)a.from / sizeof(REAL) % VECTOR); }
 
 struct Shared {
 	alignas(16) REAL rows[COUNT];
-	// Of even and odd rows, beside each seam between warps, of each level: the columns before and behind it.
+	// For even and odd rows, at each seam between warps, for each level: the columns before and after it.
 	REAL edge[2][TEAM + 1][2][DEPTH];
 #ifdef MOVING
 	REAL ghosts
 	    [2][RING]
-	    [DEPTH]; // of the walls before the first and behind the last column: those asked for with a row of the ring
+	    [DEPTH]; // at the walls before the first and after the last column: those requested with a row of the ring
 #endif
 	StripRun run;
-	u64 ready[GROUPS]; // mbarriers: the team has made the edges of a group of levels, and read those before
+	u64 ready[GROUPS]; // mbarriers: the team has stored the edges of a group of levels, and read the previous ones
 };
 
 struct alignas(VECTOR * sizeof(REAL)) Vector {
@@ -86,8 +86,8 @@ struct alignas(VECTOR * sizeof(REAL)) Vector {
 typedef REAL Level[POINTS];
 
 #ifdef MOVING
-// at_wall returns the place of the value of a wall that moves at a level, at a row of a wall along x or a column of
-// one along y; or, where walls have no values, one where they do: what is computed of these is not needed.
+// at_wall returns the place of the value of a moving wall at a level, for a row of a wall along x or a column of a wall
+// along y. Where walls have no values, it returns a place that has one: results computed from it are not needed.
 __device__ __forceinline__ const REAL *at_wall(const Pass &a, int side, int level, int at) {
 	const Wall &w = a.walls[side];
 	const int low = side < 2 ? a.sides[2] : a.sides[0], high = side < 2 ? a.sides[3] : a.sides[1];
@@ -97,33 +97,33 @@ __device__ __forceinline__ const REAL *at_wall(const Pass &a, int side, int leve
 }
 #endif
 
-// A march of one warp through some rows of a strip.
+// The traversal of a run's rows by one warp.
 struct March {
 	const Pass &a;
 	Shared &shared;
 	int lane, warp;
 	int r;            // row of level 0
-	int last;         // row that is read
-	int slot[4];      // of rows r - 2, r - 1, r, and a free one, in the ring, in elements
-	const REAL *from; // the next row to load, at the lane's first vector
-	REAL *to;         // the row to be stored with row r, there too
-	int keep, kept;   // columns, from the warp's first
+	int last;         // last row that is read
+	int slot[4];      // offsets in the ring of rows r - 2, r - 1, r, and of a free one, in elements
+	const REAL *from; // the lane's first vector in the next row to load
+	REAL *to;         // the lane's first vector in the row stored with row r
+	int keep, kept;   // columns that are stored: first and number, from the warp's first
 	int read, reads;  // columns that may be read
 	bool keep_first, mirror_first, keep_last, mirror_last; // whether the lane has ghosts
 	SharedAddress ring, ready, edge;                       // edge: the seam before the warp
 #ifdef NORMS
 	PassNorms norms;
-	unsigned counted;      // points of the lane of which norms are taken, as bits
-	int count_row, counts; // rows of which norms are taken
+	unsigned counted;      // points of the lane that are included in the norms, as bits
+	int count_row, counts; // rows that are included in the norms: first and number
 #endif
 #ifdef MOVING
-	int column;                     // of the lane's first point
-	bool moving_first, moving_last; // whether the warp has ghosts of a wall that moves
+	int column;                     // the lane's first point
+	bool moving_first, moving_last; // whether the warp has ghosts of a moving wall
 #endif
 
 	__device__ __forceinline__ REAL *rows() const { return shared.rows + warp * (RING * SPAN); }
 
-	// load loads one row ahead. SLOW rows go point by point.
+	// load loads one row ahead. SLOW loads rows point by point.
 	template <bool SLOW> __device__ __forceinline__ void load(int row, int at) {
 		if (row <= last) {
 			if (SLOW) {
@@ -148,13 +148,13 @@ struct March {
 	}
 
 #ifdef MOVING
-	// ghosts returns where those of the wall at a side lie that are used once the row of level 0 comes which has a
-	// place in the ring. Level l has that of l rows before.
+	// ghosts returns the ghosts of the wall at a side that are used when the row of level 0 in a given slot of the ring
+	// arrives. Those of level l are l rows before that row.
 	__device__ __forceinline__ SharedAddress ghosts(int side, int at) const {
 		return shared_address(shared.ghosts[side]) + at / SPAN * (DEPTH * (int)sizeof(REAL));
 	}
 
-	// load_ghosts asks for the ghosts of all levels beside the warp's points, one level a lane.
+	// load_ghosts requests the ghosts of all levels next to the warp's points, one level per lane.
 	__device__ __forceinline__ void load_ghosts(int row, int at) const {
 		if (lane >= DEPTH - 1) return;
 		const int offset = lane * (int)sizeof(REAL);
@@ -164,7 +164,7 @@ struct March {
 #endif
 
 #ifdef NORMS
-	// add adds a row of a level to its norms. END: of some of the lane's points.
+	// add adds a row of a level to its norms. END: only some of the lane's points.
 	template <bool END, bool EDGE>
 	__device__ __forceinline__ void add(int level, const REAL (&now)[POINTS], const REAL (&before)[POINTS]) {
 		if (counted == 0 || (unsigned)(r - level - count_row) >= (unsigned)counts) return;
@@ -180,7 +180,7 @@ struct March {
 	}
 #endif
 
-	// hold and held go to the lane's points of a row in the ring.
+	// hold and held access the lane's points of a row in the ring.
 	__device__ __forceinline__ void hold(int at, const REAL (&v)[POINTS]) const {
 		Vector *mine = (Vector *)(rows() + at + lane * POINTS);
 #pragma unroll
@@ -201,7 +201,7 @@ struct March {
 		}
 	}
 
-	// store stores a row, which is brought into the order of memory in a row of the ring that is no longer used.
+	// store writes a row, reordered to memory order in an unused row of the ring.
 	template <bool SLOW> __device__ __forceinline__ void store(const REAL (&v)[POINTS]) {
 		hold(slot[0], v);
 		__syncwarp();
@@ -224,12 +224,12 @@ struct March {
 		});
 	}
 
-	// step makes one row of each level, which takes the place of the older one. odd changes from row to row. END: the
-	// lane may have ghosts of a wall along x, and rows go point by point. EDGE: rows may be ghosts of a wall along y,
-	// and some levels or rows are not needed.
+	// step computes one row of each level, replacing the older row. odd alternates between rows. END: the lane may have
+	// ghosts of a wall along x, and rows are accessed point by point. EDGE: rows may be ghosts of a wall along y, and
+	// some levels or rows are not needed.
 	template <bool END, bool EDGE>
 	__device__ __forceinline__ void step(Level (&older)[DEPTH], Level (&old)[DEPTH], int odd) {
-#ifdef NORMS // registers are scarce: nothing that follows from these is kept from row to row
+#ifdef NORMS // registers are scarce: no values derived from these are kept between rows
 		lane = (int)opaque((unsigned)lane), warp = (int)opaque((unsigned)warp);
 #endif
 		wait_async<LEAD - 1>();
@@ -242,7 +242,7 @@ struct March {
 			if (mirror_last) mine[POINTS - 1] = mine[POINTS - 2];
 		}
 		held(slot[1], old[0]), held(slot[2], now);
-		int top = 0, ghost = -1, above = -1, behind = -1; // levels: the last needed; those that make rows -1, 0 and n
+		int top = 0, ghost = -1, above = -1, behind = -1; // levels: last needed; those that compute rows -1, 0 and n
 		bool behind_mirror = false;
 		if (EDGE) {
 			top = (r - shared.run.y0 + DEPTH) >> 1;
@@ -253,8 +253,8 @@ struct March {
 			if (behind == 0 && behind_mirror) hold(slot[2], old[0]), held(slot[2], now);
 		}
 		held(slot[0], older[0]);
-		// Always. The compiler must not know it: so it moves a new row to where the older one was, as soon as this
-		// one is not needed any more. Else it holds three rows of each level, and spills.
+		// Always true, but the compiler must not know it. It then moves a new row into the registers of the older one
+		// as soon as that is dead. Otherwise it holds three rows of each level and spills.
 		const bool taking = a.pitch != 0;
 		const bool first = lane == 0, end = lane == 31;
 #pragma unroll
@@ -335,13 +335,13 @@ struct March {
 		slot[3] = slot[0], slot[0] = slot[1], slot[1] = slot[2], slot[2] = next < RING * SPAN ? next : 0;
 	}
 
-	// steps makes two rows of each level.
+	// steps computes two rows of each level.
 	template <bool END, bool EDGE> __device__ __forceinline__ void steps(Level (&even)[DEPTH], Level (&odd)[DEPTH]) {
 		step<END, EDGE>(even, odd, 0);
 		step<END, EDGE>(odd, even, 1);
 	}
 
-	// march makes the rows of the team's run.
+	// march computes the rows of the team's run.
 	__device__ __forceinline__ void march() {
 		const int at = shared.run.at, x0 = shared.run.x0, x1 = shared.run.x1, x = at + warp * SPAN;
 		const int y0 = shared.run.y0, y1 = shared.run.y1;
@@ -357,8 +357,7 @@ struct March {
 		keep = from_x - x, kept = max(to_x - from_x, 0);
 #ifdef NORMS
 		count(x + lane * POINTS, max(from_x, a.lo[0]), min(to_x, a.hi[0]));
-		const bool whole =
-		    __all_sync(~0u, counted == 0 || counted == ALL); // a lane takes the norms of all its points, or of none
+		const bool whole = __all_sync(~0u, counted == 0 || counted == ALL); // a lane includes all of its points or none
 #else
 		const bool whole = true;
 #endif
@@ -387,7 +386,7 @@ struct March {
 #pragma unroll
 			for (int p = 0; p < POINTS; p++) even[l][p] = odd[l][p] = 0;
 #ifdef NORMS
-		int full = r + MOST_ROWS; // row before which norms are joined
+		int full = r + MOST_ROWS; // row before which norms are combined
 #pragma unroll 1
 		while (true) {
 			if (r > stop || r >= full) norms.settle(a), full = r + MOST_ROWS;
@@ -413,7 +412,8 @@ struct March {
 	}
 
 #ifdef NORMS
-	// count finds the lane's points, from a column on, and the rows of which norms are taken, within some columns.
+	// count finds the lane's points, starting at a given column, and the rows that are included in the norms, within
+	// some columns.
 	__device__ __forceinline__ void count(int x, int from_x, int to_x) {
 		counted = 0;
 #pragma unroll
@@ -424,8 +424,8 @@ struct March {
 #endif
 };
 
-// narrow makes rows y0 to y1 of few columns between two walls. Each level holds three rows in shared
-// memory. Ghosts that mirror are not stored.
+// narrow computes rows y0 to y1 of a few columns between two walls. Each level holds three rows in shared memory.
+// Mirrored ghosts are not stored.
 __device__ __noinline__ void narrow(const Pass &a, REAL *held, int y0, int y1) {
 	const int n = a.n[0], low = a.sides[2] == OPEN ? y0 - DEPTH : max(y0 - DEPTH, -1);
 	const int ghost = a.sides[2] == OPEN ? -1 - DEPTH : -1,
@@ -434,7 +434,7 @@ __device__ __noinline__ void narrow(const Pass &a, REAL *held, int y0, int y1) {
 #ifdef NORMS
 	PassNorms norms;
 	norms.settled = true;
-	int joined = low; // row before which norms were joined
+	int joined = low; // row before which norms were combined
 #endif
 #pragma unroll 1
 	for (int r = low; r <= y1 - 1 + DEPTH; r++) {
@@ -477,7 +477,7 @@ __device__ __noinline__ void narrow(const Pass &a, REAL *held, int y0, int y1) {
 	__syncthreads();
 }
 
-// next_run finds the team's next run, in one thread: some rows of a strip.
+// next_run finds the team's next run of rows of a strip, in one thread.
 __device__ __noinline__ void next_run(const Pass &a, StripRun &run) {
 	const i64 rows = a.n[1], team = blockIdx.x, teams = gridDim.x;
 	const int n = a.n[0], shift = shift_of(a);
@@ -486,7 +486,8 @@ __device__ __noinline__ void next_run(const Pass &a, StripRun &run) {
 	const int single = left && right ? 0 : left ? first : last;
 	const int strips = n <= single ? 1 : 2 + max(0, (n - first - last + KEPT - 1) / KEPT);
 
-	// cut is where a strip begins to keep columns. Strips at walls keep enough that no other reaches the wall.
+	// cut is the first column that a strip stores. Strips at walls store enough columns that no other strip reaches the
+	// wall.
 	const auto cut = [&](int strip) {
 		if (strip <= 0) return 0;
 		if (strip >= strips) return n;
@@ -495,8 +496,8 @@ __device__ __noinline__ void next_run(const Pass &a, StripRun &run) {
 		return right ? min(x, n - DEPTH) : x;
 	};
 
-	// Even shares; or teams at the same rows of all strips, where that costs no more than to begin in a second strip.
-	// As next_run of pass_parts.cuh does.
+	// Even shares, or teams at the same rows of all strips where that costs no more than starting a second strip.
+	// Similar to next_run of pass_parts.cuh.
 	const i64 start = min((i64)a.start, rows * strips / teams / 4);
 	const i64 length = rows + start, plain = length * 16, end = length * a.weight;
 	const i64 total = strips == 1 ? end : 2 * end + (strips - 2) * plain;
@@ -550,7 +551,7 @@ extern "C" __global__ void __launch_bounds__(TEAM * 32, BLOCKS) pass_strips(cons
 	m.ring = shared_address(m.rows()), m.ready = shared_address(shared.ready),
 	m.edge = shared_address(shared.edge[0][m.warp]);
 #ifdef NORMS
-	m.norms.settled = true; // what none was found for
+	m.norms.settled = true; // a.norms has been initialized
 #endif
 	if (TEAM > 1 && threadIdx.x < GROUPS) mbarrier_init(m.ready + threadIdx.x * 8, 2 * TEAM);
 	if (threadIdx.x == 0) shared.run.place = -1;

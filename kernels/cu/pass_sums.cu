@@ -1,19 +1,19 @@
-// Several steps of a stencil in one pass over memory whose points lie in three planes: a box in three dimensions, of
-// 19 or 27 points.
+// Several steps of a stencil whose points lie in three planes, a box of 19 or 27 points in three dimensions, in one
+// pass over memory.
 //
-// The stencil adds up sums of points of one plane, see planar.cuh. A thread block has a tile of EX x EY columns and
-// goes along z, plane by plane. A lane has VECTOR points beside each other along x, in ROWS rows; the warps of a
-// block have rows above each other. Of each level but the last shared memory holds the newest planes, and a thread
-// the sums of two planes in registers: so each sum is made once. As plane k of level 0 comes, level l takes plane k -
-// 2l + 1 of the level before, which was there a plane ago, and computes the plane before it. One barrier a plane is
-// enough. Tiles overlap by DEPTH columns and rows at each side, runs of planes by DEPTH planes.
+// The stencil adds up sums over points of one plane, see planar.cuh. A thread block processes a tile of EX x EY columns
+// plane by plane along z. A lane has VECTOR adjacent points along x in each of ROWS rows; the rows of a block's warps
+// are stacked along y. For each level except the last, shared memory holds the newest planes, and a thread holds the
+// sums of two planes in registers, so each sum is computed once. When plane k of level 0 arrives, level l reads plane k
+// - 2l + 1 of the previous level, which was stored one plane earlier, and computes the plane before it. One barrier per
+// plane is enough. Tiles overlap by DEPTH columns and rows at each side, runs of planes by DEPTH planes.
 //
-// Walls: ghosts beside the points are columns, rows and planes of tiles. Those that keep their values do so at each
-// level; those that mirror are not stored, but read where the point is.
+// Walls: tiles include the ghost columns, rows and planes adjacent to the points. Ghosts that keep their values do so
+// at each level. Mirrored ghosts are not stored; the point is read instead.
 //
-// Grid: any number of blocks. They share the planes of all tiles; the best is as many as run at the same time. Block:
-// 32 x TEAM threads. Options: REAL; DEPTH; ROWS; TEAM, warps; LEAD, how many planes before it is used level 0 is
-// asked for; and planar.cuh.
+// Grid: any number of blocks, which share the planes of all tiles; best is the number that run at the same time. Block:
+// 32 x TEAM threads. Options: REAL; DEPTH; ROWS; TEAM, warps; LEAD, how many planes ahead level 0 is loaded; and
+// planar.cuh.
 #include "pass.cuh"
 #include "pass_parts.cuh"
 #include "planar.cuh"
@@ -27,13 +27,13 @@ enum {
 	VECTOR = 16 / BYTES,
 	EX = 32 * VECTOR,
 	EY = ROWS * TEAM,
-	MARGIN = (DEPTH + VECTOR - 1) / VECTOR * VECTOR, // columns of a tile that others store
+	MARGIN = (DEPTH + VECTOR - 1) / VECTOR * VECTOR, // columns of a tile that other tiles store
 
 	// Shared memory, in bytes.
 	ROW = 32 * 16,
 	PLANE = EY * ROW,
 	FIRST_SLOTS = LEAD + 4, // planes of level 0
-	SLOTS = 4,              // of other levels
+	SLOTS = 4,              // slots of other levels
 	READY_AT = (FIRST_SLOTS + (DEPTH - 1) * SLOTS) * PLANE,
 	PART_AT = READY_AT + 16,
 	SHARED_BYTES = PART_AT + 96,
@@ -42,18 +42,18 @@ enum {
 
 static_assert(ROWS <= 8 && EX > 2 * MARGIN && EY > 2 * DEPTH, "");
 
-// How tiles of a length lie along an axis: from the first one on, at even distances. The one that has the ghost
-// behind the last point is the last.
+// How tiles of a given length are placed along an axis: at even distances from the first one. The tile that has the
+// ghost behind the last point is the last.
 struct Axis {
 	int n, length, margin, begin0;
 	bool low, high; // walls
 	int tiles;
 
-	// Tiles begin with a point whose distance from the box is shift, or differs by a multiple of the vector.
+	// Tiles begin with a point whose distance from the box is shift, up to a multiple of the vector.
 	__device__ __forceinline__ Axis(int n, int length, int margin, int vector, int shift, bool low, bool high)
 	    : n(n), length(length), margin(margin), low(low), high(high) {
 		begin0 = low ? (shift ? -shift : -vector) : -shift - margin;
-		const int kept = begin0 + length - (high ? 1 : margin); // of one tile
+		const int kept = begin0 + length - (high ? 1 : margin); // per tile
 		tiles = n <= kept ? 1 : 1 + (n - kept + step() - 1) / step();
 	}
 	__device__ __forceinline__ int step() const { return length - 2 * margin; }
@@ -62,19 +62,19 @@ struct Axis {
 	__device__ __forceinline__ int cut(int tile) const {
 		return tile == 0 ? 0 : tile >= tiles ? n : begin(tile) + margin;
 	}
-	// reach and end are the first point that may be read, and the one behind the last.
+	// reach and end are the first point that may be read and the end of these points (exclusive).
 	__device__ __forceinline__ int reach() const { return low ? -1 : -DEPTH; }
 	__device__ __forceinline__ int end() const { return n + (high ? 1 : DEPTH); }
 };
 
-// A block's part of a tile, in shared memory: what is used once a plane takes no registers.
+// A block's part of a tile, in shared memory: values used once per plane should not take registers.
 struct Part {
 	Run run;
-	int last;                       // plane that is read
-	int steady, stop;               // planes of level 0: the last that meet no wall along z, the last
-	int x0, y0;                     // of the tile
+	int last;                       // last plane that is read
+	int steady, stop;               // planes of level 0: the last one away from walls along z, and the last one
+	int x0, y0;                     // origin of the tile
 	int cut_x, cut_y, end_x, end_y; // points that are stored
-	bool plain;                     // whether the tile meets no wall, and is loaded and stored in whole vectors
+	bool plain;                     // whether the tile is away from walls, and is loaded and stored in whole vectors
 };
 static_assert(sizeof(Part) <= 96, "");
 
@@ -97,29 +97,28 @@ __device__ __noinline__ void next_part(const Pass &a, Part &p) {
 	p.stop = p.run.z1 - 1 + 2 * DEPTH, p.steady = high ? min(p.stop, a.n[2]) : p.stop;
 }
 
-// What a plane may meet, as bits.
+// The special cases of a plane, as bits.
 enum {
-	SIDES = 1, // walls along x or y; points that may not be read, or are not stored
+	SIDES = 1, // walls along x or y; points that must not be read or are not stored
 	ENDS = 2,  // walls along z; planes that are not stored
-	// Whether planes of a tile at a side that meet no wall along z have code of their own. For Blackwell there are no
-	// registers for it.
+	// Whether there is separate code for planes of a tile at a side that are away from walls along z. Blackwell lacks
+	// the registers for it.
 	APART = ARCH < 1000,
 };
 
-// A row of a lane: its points, and those beside them.
+// A row of a lane: its points, and the adjacent ones.
 struct Row {
 	REAL c[VECTOR], west, east;
 
 	__device__ __forceinline__ REAL at(int v) const { return v < 0 ? west : v < VECTOR ? c[v < VECTOR ? v : 0] : east; }
 };
 
-// What a thread holds of a level: sums of the plane that came last and of the one before, and its points of as many
-// planes.
+// A thread's data of a level: the sums of the newest plane and of the one before, and its points in both.
 struct Level {
 	REAL newer[ROWS][VECTOR][SUMS], older[ROWS][VECTOR][SUMS];
 };
 
-// A march of one warp through the planes of a part.
+// The traversal of a part's planes by one warp.
 struct March {
 	const Pass &a;
 	unsigned thread;
@@ -129,7 +128,8 @@ struct March {
 	__device__ __forceinline__ unsigned lane() const { return thread % 32; }
 	__device__ __forceinline__ unsigned warp() const { return thread / 32; }
 
-	// Bits in one register, as those in the loops are few. The last is the parity of the phase to wait for.
+	// These bits share a register, since registers are scarce in the loops. The last is the parity of the phase to wait
+	// for.
 	__device__ __forceinline__ bool stored(int row) const { return bits >> row & 1; }
 	__device__ __forceinline__ bool read(int row) const { return bits >> 8 >> row & 1; }
 	__device__ __forceinline__ bool stored_column(int v) const { return bits >> 16 >> v & 1; }
@@ -143,19 +143,19 @@ struct March {
 	static __device__ __forceinline__ SharedAddress shared() { return shared_address(dynamic_shared()); }
 	static __device__ __forceinline__ SharedAddress ready() { return shared() + READY_AT; }
 
-	// The thread's first points of a plane of a level.
+	// The thread's first points in a plane of a level.
 	__device__ __forceinline__ SharedAddress plane(int level, int z) const {
 		const int slot =
 		    level == 0 ? (z + 64 * FIRST_SLOTS) % FIRST_SLOTS : FIRST_SLOTS + (level - 1) * SLOTS + (z & (SLOTS - 1));
 		return shared() + slot * PLANE + warp() * (ROWS * ROW) + lane() * 16;
 	}
 
-	// Where the thread's first point of a plane lies in memory. To hold that would take registers.
+	// The address of the thread's first point of a plane, recomputed to save registers.
 	__device__ __forceinline__ i64 offset(int z) const {
 		return z * a.plane + (i64)(part().y0 + (int)warp() * ROWS) * a.pitch + (part().x0 + (int)lane() * VECTOR);
 	}
 
-	// load asks for a plane of level 0.
+	// load requests a plane of level 0.
 	template <int KIND> __device__ __forceinline__ void load(int z) {
 		if (z <= part().last) {
 			const SharedAddress at = plane(0, z);
@@ -167,8 +167,8 @@ struct March {
 		commit_async();
 	}
 
-	// Where a row is from a thread's first one: that of a mirror's ghosts is the point's. Those beside the tile are
-	// any.
+	// The offset of a row from the thread's first one. For mirrored ghosts it is the offset of the point. For rows
+	// outside the tile it is arbitrary.
 	template <int KIND> __device__ __forceinline__ int row_at(int r) const {
 		if (KIND & SIDES) {
 			const int y = part().y0 + (int)warp() * ROWS + r;
@@ -179,8 +179,8 @@ struct March {
 		return r * ROW;
 	}
 
-	// beside gets the points beside a row.
-	template <int KIND> __device__ __forceinline__ void beside(Row &row) const {
+	// adjacent reads the points next to a row.
+	template <int KIND> __device__ __forceinline__ void adjacent(Row &row) const {
 		row.west = __shfl_up_sync(~0u, row.c[VECTOR - 1], 1), row.east = __shfl_down_sync(~0u, row.c[0], 1);
 		if (!(KIND & SIDES) || !mirror_x()) return;
 #pragma unroll
@@ -210,7 +210,7 @@ struct March {
 		const int q = k - 2 * LEVEL + 1, p = q - 1, n = a.n[2];
 		int mirrored = q, below = p - 1;
 		bool keeps = false,
-		     first = false; // whether the plane is one of ghosts; whether plane -1 mirrors the one that came
+		     first = false; // whether the plane is a ghost plane; whether plane -1 mirrors the new plane
 		if (KIND & ENDS) {
 			if (q == n && a.sides[5] > FIXED) mirrored = q - 1;
 			if (p == 0 && a.sides[4] > FIXED) below = p;
@@ -221,22 +221,22 @@ struct March {
 		                    at_below = plane(LEVEL - 1, below);
 		const SharedAddress out = plane(LEVEL, p);
 		REAL *const to = a.to + offset(p);
-		// Always. The compiler must not know it: so it moves what is new to where the older was, as soon as this is
-		// not needed any more.
+		// Always true, but the compiler must not know it. It then moves new values into the registers of older ones as
+		// soon as those are dead.
 		const bool taking = a.pitch != 0;
 		Row row[ROWS + 2];
 		load_shared(row[0].c, in + row_at<KIND>(-1));
 		load_shared(row[1].c, in + row_at<KIND>(0));
 		load_shared(row[2].c, in + row_at<KIND>(1));
-		beside<KIND>(row[0]);
-		beside<KIND>(row[1]);
+		adjacent<KIND>(row[0]);
+		adjacent<KIND>(row[1]);
 #pragma unroll
 		for (int r = 0; r < ROWS; r++) {
 			REAL c[3][VECTOR]; // points of planes p - 1, p, q
 			load_shared(c[0], at_below + r * ROW);
 			load_shared(c[1], at_p + r * ROW);
 			if (r + 2 <= ROWS) load_shared(row[r + 3 <= ROWS + 1 ? r + 3 : 0].c, in + row_at<KIND>(r + 2));
-			beside<KIND>(row[r + 2]);
+			adjacent<KIND>(row[r + 2]);
 			REAL made[VECTOR];
 #pragma unroll
 			for (int v = 0; v < VECTOR; v++) {
@@ -257,11 +257,11 @@ struct March {
 			}
 			if (LEVEL < DEPTH) store_shared(out + r * ROW, made);
 			else if (!(KIND & ENDS) || (p >= part().run.z0 && p < part().run.z1)) store<KIND>(to, r, made);
-			if (!taking) return; // never: a compiler that brings forward what follows runs out of registers
+			if (!taking) return; // never true: a compiler that moves later code up runs out of registers
 		}
 	}
 
-	// sweeps computes a plane of each level from one on.
+	// sweeps computes a plane of each level above 0.
 	template <int KIND, int LEVEL> __device__ __forceinline__ void sweeps(Level (&held)[DEPTH]) {
 		if constexpr (LEVEL <= DEPTH) {
 			sweep<KIND, LEVEL>(held[LEVEL - 1]);
@@ -269,7 +269,7 @@ struct March {
 		}
 	}
 
-	// steps computes a plane of each level, for each of level 0 up to the last.
+	// steps computes a plane of each level, for each plane of level 0 up to the last.
 	template <int KIND> __device__ __forceinline__ void steps(Level (&held)[DEPTH], int last) {
 #pragma unroll 1
 		while (k <= last) {
@@ -285,11 +285,11 @@ struct March {
 		}
 	}
 
-	// look finds the bits of the thread.
+	// look computes the bits of the thread.
 	__device__ __forceinline__ void look(int x, int y) {
 		const Part &p = part();
 		bits &= 1u << 31, walls = 0;
-		const auto side = [&](int at, int axis) { // behind which a point is the first ghost; -1: none
+		const auto side = [&](int at, int axis) { // the side behind which a point is the first ghost; -1: none
 			return at == -1 && a.sides[2 * axis] != OPEN              ? a.sides[2 * axis]
 			       : at == a.n[axis] && a.sides[2 * axis + 1] != OPEN ? a.sides[2 * axis + 1]
 			                                                          : -1;
@@ -307,7 +307,7 @@ struct March {
 #pragma unroll
 		for (int v = 0; v < VECTOR; v++) {
 			if (x + v >= p.cut_x && x + v < p.end_x) bits |= 1u << 16 << v;
-			if (within(x + v, 0)) bits |= 1u << 20; // of vectors all may be read that hold a point which may
+			if (within(x + v, 0)) bits |= 1u << 20; // a vector is read as a whole if a point may be read
 			if (side(x + v, 0) == FIXED) walls |= 1u << 8 << v;
 			if (side(x + v, 0) > FIXED) walls |= (x + v < 0 ? 1u << 12 : 1u << 16) << v;
 		}

@@ -1,14 +1,14 @@
-// The points of a box, in pieces of rows, each of which a warp goes over.
+// The points of a box, divided into pieces of rows, each processed by a warp.
 #pragma once
 
 #include "common.cuh"
 #include "sums.cuh"
 
-// each_piece calls visit(i) in one lane for each point, which lies i elements into the field, and settle() after
-// at most RUNNING_TERMS points of a lane, and in the end.
+// each_piece calls visit(i) in one lane for each point, where i is its offset in elements, and settle() after at most
+// RUNNING_TERMS points of a lane, and at the end.
 template <typename Visit, typename Settle>
 __device__ __forceinline__ void each_piece(const Region &r, const Strides &strides, Visit visit, Settle settle) {
-	enum { POINTS = RUNNING_TERMS / 2 }; // of a lane, in a piece
+	enum { POINTS = RUNNING_TERMS / 2 }; // per lane and piece
 	const i64 each = (r.nx + 32 * POINTS - 1) / (32 * POINTS), pieces = each * r.ny * r.nz;
 	const int lane = threadIdx.x & 31;
 	int points = 0;

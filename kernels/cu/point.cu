@@ -1,4 +1,4 @@
-// One application of a point function to boxes of a subdomain, see site.cuh and stream.cuh.
+// One sweep of a point function over boxes of a subdomain, see site.cuh and stream.cuh.
 
 #include "stream.cuh"
 
@@ -6,17 +6,18 @@ enum { MAX_PARTS = 6 };
 
 struct Sweep {
 	Arrays arrays;
-	double *totals; // of sweeps that measure: TOTALS numbers a block
-	i64 layers;     // of a thread that streams
+	double *totals; // of sweeps with measures: TOTALS numbers per block
+	i64 layers;     // per thread that streams
 	Part part[MAX_PARTS];
-	Frame frame;
+	Given given;
 };
 static_assert(sizeof(Sweep) == SWEEP_BYTES && sizeof(Frame) == FRAME_BYTES, "source.go lays them out");
 
-// small sweeps several small or thin boxes in one launch, a group of N points a thread:
-// box b is the work of the blocks with blockIdx.y = b.
+// small sweeps several small or thin boxes in one launch, with a group of N points per thread. The blocks with
+// blockIdx.y = b sweep box b.
 template <int N, bool MEASURED> __device__ __forceinline__ Totals small(const Sweep &s) {
 	const Part &r = s.part[blockIdx.y];
+	const Frame &f = FRAME_OF(s.given, 0);
 	Totals totals;
 	const Region groups = {0, r.groups, r.ny, r.nz};
 	const i64 count = r.groups * r.ny * r.nz;
@@ -30,21 +31,22 @@ template <int N, bool MEASURED> __device__ __forceinline__ Totals small(const Sw
 		const Cursor c(s.arrays, place);
 		Windows<N, 1> w;
 		w.all(1, c);
-		finish<MEASURED>(s.frame, c, 0, w, 0, index, inside_of<N>(g.x * N - r.head, r.nx), totals);
+		finish<MEASURED>(f, c, 0, w, 0, index, inside_of<N>(g.x * N - r.head, r.nx), totals);
 	}
 	return totals;
 }
 
-// streamed and layered sweep part[0], a large box, a group of N points a thread in each layer.
+// streamed and layered sweep part[0], a large box, with a group of N points per thread in each layer.
 template <int N, bool MEASURED> __device__ __forceinline__ Totals streamed(const Sweep &s) {
-	return stream<N, 1, MEASURED>(s.frame, s.arrays, s.part[0], place_of_thread(grid_layer(), s.layers), s.layers);
+	return stream<N, 1, MEASURED>(FRAME_OF(s.given, 0), s.arrays, s.part[0], place_of_thread(grid_layer(), s.layers),
+	                              s.layers);
 }
 
 template <int N, int COUNT, bool MEASURED> __device__ __forceinline__ Totals layered(const Sweep &s) {
-	return layers<N, COUNT, MEASURED>(s.frame, s.arrays, s.part[0], place_of_thread(grid_layer(), COUNT));
+	return layers<N, COUNT, MEASURED>(FRAME_OF(s.given, 0), s.arrays, s.part[0], place_of_thread(grid_layer(), COUNT));
 }
 
-// put_large and put_small write what the blocks of a large box and of small boxes found.
+// put_large and put_small write the results of the blocks of a large box and of small boxes.
 __device__ __forceinline__ void put_large(const Sweep &s, Totals t) {
 	BinnedTotals all;
 	all.take(t);
@@ -58,9 +60,9 @@ __device__ __forceinline__ void put_small(const Sweep &s, Totals t) {
 	reduce_block(all, s.totals + TOTALS * (s.part[blockIdx.y].slot + blockIdx.x));
 }
 
-// Launch bounds let the compiler give threads registers enough and not more than leave room for the threads that hide
-// the latency of memory. Those of large boxes, LARGE_THREADS, LARGE_BLOCKS and so on, are in form.go. Where registers
-// are scarce, small boxes are swept by single points too.
+// Launch bounds let the compiler use enough registers per thread, but leave enough threads to hide the latency of
+// memory. Those of large boxes, LARGE_THREADS, LARGE_BLOCKS and so on, are in form.go. If registers are scarce, small
+// boxes are also swept by single points.
 enum {
 	SMALL_THREADS = 256,
 	SMALL_BLOCKS = 1,
@@ -73,7 +75,7 @@ enum {
 };
 
 // KERNEL defines the kernel NAME with the launch bounds BOUNDS_THREADS and BOUNDS_BLOCKS, which runs a statement on s.
-// MEASURED_KERNEL does the same for NAME_measured, where there is something to measure.
+// MEASURED_KERNEL does the same for NAME_measured, if there is something to measure.
 #define KERNEL(NAME, BOUNDS, RUN) \
 	extern "C" __global__ void __launch_bounds__(BOUNDS##_THREADS, BOUNDS##_BLOCKS) \
 	    NAME(const __grid_constant__ Sweep s) { \
@@ -86,7 +88,8 @@ enum {
 #define MEASURED_KERNEL(NAME, BOUNDS, RUN)
 #endif
 
-// Those called single have one point a thread in each layer: where groups are not aligned, or registers scarce.
+// Kernels named single have one point per thread in each layer: for groups that are not aligned, or if registers are
+// scarce.
 #ifdef STREAMS
 KERNEL(sweep_stream, LARGE, (streamed<GROUP, false>(s)))
 MEASURED_KERNEL(sweep_stream, MEASURED, (put_large(s, streamed<GROUP, true>(s))))
@@ -126,18 +129,18 @@ MEASURED_KERNEL(sweep_points, POINTS, (put_small(s, small<1, true>(s))))
 
 #if TOTALS > 0
 
-// Totals of what blocks found: joined in some blocks where there are many, and then in one.
+// Totals over the blocks' results: combined in some blocks if there are many, and then in one.
 struct Joined {
 	const double *from;
 	double *to;
-	i64 slots; // how many numbers of each kind there are in from
+	i64 slots; // number of values of each kind in from
 };
 
-// Of each norm and reduction the operation, and its place among the numbers of a slot.
+// For each norm and reduction: the operation, and its position among the numbers of a slot.
 __device__ constexpr Operation operations[] = {OPERATIONS};
 __device__ constexpr int places[] = {SLOT_PLACES};
 
-// totals joins operation blockIdx.y of all slots, each block a part of them.
+// totals combines operation blockIdx.y of all slots; each block combines a part of them.
 extern "C" __global__ void __launch_bounds__(256, 4) totals(const __grid_constant__ Joined a) {
 	grid_dependency_wait();
 	const Operation op = operations[blockIdx.y];

@@ -1,13 +1,13 @@
-// Time steps by one kernel a GPU, which makes many of them without the host. Some blocks sweep the
-// boundary region of a stage and store its points into the ghosts of neighbours too, the others sweep
-// its interior. After each stage all blocks of the GPU wait for each other. Those of a slab also signal
-// the neighbours of the slab that they have finished the stage, and wait until these have: so ghosts
-// that the next stage reads have come, and those that it stores into are not read any more.
+// Time steps by one kernel per GPU, which runs many of them without the host. Some blocks sweep the boundary region of
+// a stage and also store its points into the ghosts of neighbors; the others sweep its interior. After each stage all
+// blocks of the GPU wait for each other. Those of a slab also signal the neighbors of the slab that they have finished
+// the stage, and wait for the signals of these neighbors. So ghosts that the next stage reads have arrived, and those
+// that it stores into are no longer read.
 //
 // All blocks must run at the same time.
 //
-// stages.cuh, which resident_plan.go of kernels/sweep writes, has of each stage a namespace with its
-// point function and stage.cuh:
+// stages.cuh, from resident_plan.go of kernels/sweep, has for each stage a namespace with its point function and
+// stage.cuh:
 //
 //	STAGES(X)                  X(0) X(1) ... for the stages
 //	STAGE_COUNT                how many there are
@@ -24,14 +24,14 @@
 #endif
 
 struct Steps {
-	i64 first, count;                    // steps of this launch, the first by the number of those before
-	i64 step;                            // the number of the first in its run
-	double start, length;                // see Moment
-	i64 degree, limit;                   // ns to wait for a neighbour, and for other blocks
-	u64 *report;                         // see report_timeout
-	u64 *arrived;                        // blocks of this GPU that have finished stages, and STOP
-	const i64 *before;                   // of each stage and neighbour: its blocks that finish earlier stages of a step
-	Neighbour neighbour[MAX_NEIGHBOURS]; // whose blocks that finish stages of a step are so many
+	i64 first, count;                 // the number of steps before this launch, and of its steps
+	i64 step;                         // the number of the first step within its run
+	double start, length;             // see Moment
+	i64 degree, limit;                // ns to wait for a neighbor, and for other blocks
+	u64 *report;                      // see report_timeout
+	u64 *arrived;                     // blocks of this GPU that have finished stages, and STOP
+	const i64 *before;                // for each stage and neighbor: its blocks that finish earlier stages of a step
+	Neighbor neighbor[MAX_NEIGHBORS]; // expected: blocks that finish stages, per step
 	Boundary boundary[STAGE_COUNT];
 #define MEMBER(K) stage##K::Swept stage##K;
 	STAGES(MEMBER)
@@ -39,25 +39,25 @@ struct Steps {
 };
 static_assert(sizeof(Steps) == STEPS_BYTES, "resident.go lays it out");
 
-// Added to the count of blocks, it ends the steps.
+// Added to the count of blocks to end the steps.
 #define STOP (1ull << 63)
 
-// wait_for_neighbour waits, in one thread for each neighbour of the block's slab, until this one has
-// finished all before a stage of a step. After a timeout it returns false, and stops all blocks.
-__device__ inline bool wait_for_neighbour(const Steps &s, int stage, i64 step, int neighbour) {
+// wait_for_neighbor waits, in one thread for each neighbor of the block's slab, until the neighbor has finished
+// everything before a stage of a step. After a timeout it returns false, and stops all blocks.
+__device__ inline bool wait_for_neighbor(const Steps &s, int stage, i64 step, int neighbor) {
 	const Boundary &b = s.boundary[stage];
-	if (blockIdx.x >= b.blocks || neighbour < 0 || neighbour >= s.degree) return true;
-	if (!(b.slab[b.slab_of(blockIdx.x)].neighbours >> neighbour & 1)) return true;
-	const Neighbour &other = s.neighbour[neighbour];
-	const u64 finished = (u64)step * other.expected + (u64)s.before[stage * MAX_NEIGHBOURS + neighbour];
+	if (blockIdx.x >= b.blocks || neighbor < 0 || neighbor >= s.degree) return true;
+	if (!(b.slab[b.slab_of(blockIdx.x)].neighbors >> neighbor & 1)) return true;
+	const Neighbor &other = s.neighbor[neighbor];
+	const u64 finished = (u64)step * other.expected + (u64)s.before[stage * MAX_NEIGHBORS + neighbor];
 	if (wait_for_count(other.my_count, finished, s.limit, s.report)) return true;
-	report_timeout(s.report, 1 + neighbour);
+	report_timeout(s.report, 1 + neighbor);
 	atomicOr(s.arrived, STOP);
 	return false;
 }
 
-// grid_barrier waits, in one thread, until all blocks have finished so many stages. It returns false
-// after a timeout, here or in another block.
+// grid_barrier waits, in one thread, until all blocks have finished the given number of stages. It returns false after
+// a timeout, here or in another block.
 __device__ inline bool grid_barrier(const Steps &s, i64 stages) {
 	const u64 all = (u64)stages * gridDim.x;
 	u64 now;
@@ -67,8 +67,8 @@ __device__ inline bool grid_barrier(const Steps &s, i64 stages) {
 	return came && now < STOP;
 }
 
-// pass ends a stage: one warp waits for the other blocks, one signals the neighbours, and one waits for
-// these, all at the same time. It returns false if the steps end here.
+// pass ends a stage: one warp waits for the other blocks, one signals the neighbors, and one waits for the neighbors,
+// all at the same time. It returns false if the steps end here.
 __device__ __forceinline__ bool pass(const Steps &s, int stage, i64 n) {
 	const int me = (int)thread_of_block();
 	__syncthreads();
@@ -77,17 +77,17 @@ __device__ __forceinline__ bool pass(const Steps &s, int stage, i64 n) {
 	if (me == 0) on = grid_barrier(s, (s.first + n) * STAGE_COUNT + stage + 1);
 	if (32 <= me && me < 64 && me - 32 < s.degree && blockIdx.x < s.boundary[stage].blocks) {
 		const Boundary &b = s.boundary[stage];
-		if (b.slab[b.slab_of(blockIdx.x)].neighbours >> (me - 32) & 1) signal(s.neighbour[me - 32].its_count);
+		if (b.slab[b.slab_of(blockIdx.x)].neighbors >> (me - 32) & 1) signal(s.neighbor[me - 32].its_count);
 	}
 	if (64 <= me && me < 96) {
-		if (stage + 1 < STAGE_COUNT) on = wait_for_neighbour(s, stage + 1, s.first + n, me - 64);
-		else if (n + 1 < s.count) on = wait_for_neighbour(s, 0, s.first + n + 1, me - 64);
+		if (stage + 1 < STAGE_COUNT) on = wait_for_neighbor(s, stage + 1, s.first + n, me - 64);
+		else if (n + 1 < s.count) on = wait_for_neighbor(s, 0, s.first + n + 1, me - 64);
 	}
 	return __syncthreads_and(on);
 }
 
 template <bool MEASURED> __device__ __forceinline__ void make_steps(const Steps &s) {
-	if (!__syncthreads_and(wait_for_neighbour(s, 0, s.first, (int)thread_of_block()))) return;
+	if (!__syncthreads_and(wait_for_neighbor(s, 0, s.first, (int)thread_of_block()))) return;
 #pragma unroll 1
 	for (i64 n = 0; n < s.count; n++) {
 		inject_fault(2 * (unsigned)(s.first + n));
@@ -105,7 +105,7 @@ enum { TAKES_TOTALS = true };
 enum { TAKES_TOTALS = false };
 #endif
 
-// steps makes the steps of a launch; of those that measure the last leaves its totals.
+// steps runs the steps of a launch; the last step of a measured launch stores its totals.
 extern "C" __global__ void __launch_bounds__(STEPS_THREADS, 1) steps(const __grid_constant__ Steps s) {
 	grid_dependency_wait();
 	make_steps<TAKES_TOTALS>(s);

@@ -1,10 +1,10 @@
-// Channels: streams of small messages from one rank to another, whose sender waits for credit of the receiver.
+// Channels: streams of small messages from one rank to another, with credit-based flow control.
 //
-// A message is a packet in a slot of a ring in the receiver's memory. Each 4 bytes travel with a number that has the
-// position of the message and its length, and all words of a slot are written each time, so that what is left of longer
-// messages is never taken for new. The receiver tells the sender how many it has read by a count in the sender's
-// memory, once for half a ring. Positions have 64 bits, of which a word has the last 21, far more than a ring has
-// slots.
+// A message is a packet in a slot of a ring in the receiver's memory. Each 4 bytes are stored with a number composed of
+// the position of the message and its length. All words of a slot are written each time, so that old words of longer
+// messages are never read as new ones. The receiver reports how many messages it has read in a count in the sender's
+// memory, once per half ring. Positions have 64 bits; a word holds the low 21 bits, which far exceeds the slots of a
+// ring.
 #pragma once
 
 #include "rank_collectives.cuh"
@@ -13,10 +13,10 @@ namespace ranks {
 
 class Channels : public Collectives {
   public:
-	// send sends a message over a channel that begins at this rank: bytes, a multiple of 4 up to what the channel
-	// takes, from memory aligned to 4 bytes, which may be changed afterwards. It takes what all threads of the group
-	// have stored. It may wait once slots / 2 + 1 messages are unread, and returns false if the wait timed out or the
-	// run has ended. One group at a time sends over a channel.
+	// send sends a message over a channel that starts at this rank: bytes, a multiple of 4 up to the channel's maximum,
+	// from memory aligned to 4 bytes, which may be changed afterwards. It includes the stores of all threads of the
+	// group. It may wait once slots / 2 + 1 messages are unread, and returns false if the wait timed out or the run has
+	// ended. Only one group at a time may send over a channel.
 	template <typename Group = Block> __device__ bool send(Channel c, i64 bytes, const void *from) {
 		const int at = goes_on<Group>() ? end_of(c, true) : -1;
 		if (at < 0) return false;
@@ -43,7 +43,7 @@ class Channels : public Collectives {
 		const int served = served_by(e.is.peer);
 		for (unsigned i = 2 * (unsigned)Group::thread(); i < e.is.words; i += 2 * (unsigned)Group::threads()) {
 			const unsigned low = opaque(i < words ? data[i] : 0),
-			               next = opaque(i + 1 < words ? data[i + 1] : 0); // under way at once
+			               next = opaque(i + 1 < words ? data[i + 1] : 0); // both loads are in flight
 			send_words(served, slot + i, high | low, high | next, 1 + (i + 1 < e.is.words));
 		}
 		Group::sync();
@@ -52,9 +52,9 @@ class Channels : public Collectives {
 	}
 
 	// receive waits for the next message of a channel that ends at this rank, copies it to memory aligned to 4 bytes,
-	// with room for the longest message of the channel, and returns its bytes, or -1 if the wait timed out or the run
-	// has ended. Messages come in the order in which they were sent. All threads of the group see the message. One
-	// group at a time receives from a channel.
+	// with space for the longest message of the channel, and returns its bytes, or -1 if the wait timed out or the run
+	// has ended. Messages arrive in the order in which they were sent. All threads of the group see the message. Only
+	// one group at a time may receive from a channel.
 	template <typename Group = Block> __device__ i64 receive(Channel c, void *to) {
 		const int at = goes_on<Group>() ? end_of(c, false) : -1;
 		if (at < 0) return -1;
@@ -111,7 +111,7 @@ class Channels : public Collectives {
 		return e.ring + (position & e.slots - 1) * ((e.words + 1) / 2 * 2);
 	}
 
-	// end_of returns which of the ends of this rank is that of a channel, below 0 if none is.
+	// end_of returns the index of a channel among the ends of this rank, or a negative number.
 	__device__ int end_of(Channel c, bool sends) {
 		const int key = c.key(sends);
 		int found = -1;
@@ -129,7 +129,7 @@ class Channels : public Collectives {
 		else store_release_sys(e.credit, position - e.first);
 	}
 
-	// meet_with returns whether all threads of a group have true, and gives all of them what its first one has.
+	// meet_with returns whether all threads of a group pass true, and gives all of them the value of the first one.
 	template <typename Group> __device__ bool meet_with(bool ok, unsigned &v) {
 		if (!Group::WHOLE) {
 			if (!same<Group, Thread>::value) v = __shfl_sync(~0u, v, 0);

@@ -1,13 +1,13 @@
 // Collectives among the ranks of a communicator.
 //
-// Numbers go from rank to rank as packets, along the edges of a tree (rank_tree.cuh), each of which has a box on the
-// memory of either end. A thread passes on its number by itself: it waits for what it needs of that one, and the block
-// meets only before and after a round of BOX_SLOTS / 2 parts of BOX_VALUES numbers.
+// Numbers travel between ranks as packets along the edges of a tree (rank_tree.cuh). Each edge has a buffer in the
+// memory of both ends. Each thread forwards its number independently: it waits only for that number's inputs, and the
+// block synchronizes only before and after a round of BOX_SLOTS / 2 parts of BOX_VALUES numbers.
 //
-// A slot of a box is used again once its reader has read it. A rank knows how far its peer has read from what the peer
-// sends it in a later round, which it does not before it has ended the round before. Where nothing comes back from a
-// peer, as in a broadcast, the reader tells it by a credit, before more than half of the box is in doubt. So all ranks
-// may be in different collectives, and no rank waits for a slot that its reader does not reach.
+// A slot is reused once its reader has read it. A rank learns how far its peer has read from data that the peer sends
+// it in a later round, after completing the earlier round. If a peer sends nothing back, as in a broadcast, it sends a
+// credit before more than half of the buffer is unacknowledged. So ranks may be in different collectives, and no rank
+// waits for a slot that its reader does not reach.
 #pragma once
 
 #include "rank_packet.cuh"
@@ -15,7 +15,7 @@
 
 namespace ranks {
 
-// What reduce and allreduce join numbers by. A NaN shows in each. Of zeros of both signs MIN and MAX give either.
+// The operations of reduce and allreduce. All propagate NaN. For zeros of both signs MIN and MAX return either one.
 enum Op { SUM, MIN, MAX };
 
 template <typename T> __device__ __forceinline__ T join(Op op, T a, T b) {
@@ -23,7 +23,7 @@ template <typename T> __device__ __forceinline__ T join(Op op, T a, T b) {
 	return a != a || (op == MIN ? a < b : a > b) ? a : b;
 }
 
-// Types of numbers, as the host names them.
+// Types of numbers, as named by the host.
 template <typename T> struct type_of {
 	static_assert(!sizeof(T), "collectives take double, float or long long");
 };
@@ -38,31 +38,31 @@ template <> struct type_of<i64> {
 };
 
 // All ranks of a communicator call the same collectives in the same order, with the same count, operation and root. The
-// type is double, float or i64. Values lie in any memory of the rank, also in shared memory. A call takes what all
-// threads of the block have stored, and all see the result after it. It orders nothing else: it is not a barrier, and
-// tells of no put. Each returns false if a wait timed out or the run has ended, and leaves its result undefined. With
-// RANK_CHECKS, ranks that differ in what they call fail.
+// type is double, float or i64. Values may be in any memory of the rank, including shared memory. A call includes the
+// stores of all threads of the block, and all threads see the result after it. It orders nothing else: it is not a
+// barrier, and does not complete puts. Each returns false if a wait timed out or the run has ended, and leaves its
+// result undefined. With RANK_CHECKS, ranks whose calls differ fail.
 //
-// A call takes one packet's time a level of the tree, and as often again for every BOX_SLOTS / 2 * BOX_VALUES numbers
-// more: collectives are for few numbers, of which there may be any count.
+// A call takes the time of one packet per level of the tree, for every BOX_SLOTS / 2 * BOX_VALUES numbers: collectives
+// are for few numbers, but any count is allowed.
 class Collectives : public Packets {
   public:
-	// broadcast gives the n values of the rank root of the communicator to all.
+	// broadcast copies the n values of the rank root of the communicator to all ranks.
 	template <typename T> __device__ bool broadcast(T *values, i64 n, int root, Comm comm = WORLD) {
 		return collective(BROADCAST, values, (const T *)values, n, SUM, root, comm);
 	}
 
-	// reduce joins the n values that each rank has in from, element by element, in to of the rank root. to may be from;
-	// elsewhere to is not used. The result has the bits of allreduce, whatever the root.
+	// reduce combines the n values of each rank in from, element by element, into to of the rank root. to may be from;
+	// it is not used on other ranks. The result has the bits of allreduce for any root.
 	template <typename T> __device__ bool reduce(T *to, const T *from, i64 n, Op op, int root, Comm comm = WORLD) {
 		return collective(REDUCE, to, from, n, op, root, comm);
 	}
 
-	// allreduce joins the n values that each rank has in from, element by element, in to of all ranks. to may be from.
+	// allreduce combines the n values of each rank in from, element by element, into to of all ranks. to may be from.
 	//
-	// Sums are taken in one order, which follows from the number of ranks alone: so they have the same bits in every
-	// run, at all ranks, and for any number of devices. With whole the largest power of two up to the number of ranks,
-	// the value of rank r + whole is first added to that of rank r. Then neighbors 2i and 2i + 1 are added, then those
+	// Sums are computed in an order that depends only on the number of ranks, so they have the same bits in every run,
+	// at all ranks, and for any number of devices. With whole the largest power of two up to the number of ranks, the
+	// value of rank r + whole is first added to that of rank r. Then neighbors 2i and 2i + 1 are added, then those
 	// sums, and so on.
 	template <typename T> __device__ bool allreduce(T *to, const T *from, i64 n, Op op, Comm comm = WORLD) {
 		return collective(ALLREDUCE, to, from, n, op, 0, comm);
@@ -71,7 +71,7 @@ class Collectives : public Packets {
   protected:
 	__device__ Collectives(const World &w, State &s) : Packets(w, s) {}
 
-	// open_edges has all edges begin with what the memory of the device says was sent, which is the same at both ends.
+	// open_edges initializes all edges from the counts in device memory, which are the same at both ends.
 	__device__ void open_edges() {
 		const int comms = world.devices > 1 ? 2 : 1;
 		for (int c = 0; c < comms; c++) {
@@ -115,7 +115,7 @@ class Collectives : public Packets {
 		return ok;
 	}
 
-	// agree returns whether all ranks call the same, with option RANK_CHECKS.
+	// agree returns whether the calls of all ranks match, with option RANK_CHECKS.
 	__device__ bool agree(Collective what, i64 n, Op op, int type, int root, Comm comm) {
 #ifdef RANK_CHECKS
 		const i64 said = (i64)((u64)n << 24 | (u64)(unsigned)root << 6 | (u64)type << 4 |
@@ -132,8 +132,8 @@ class Collectives : public Packets {
 #endif
 	}
 
-	// round passes up to ROUND numbers of the block along the edges of a tree: load(i) gives the i-th, store(i, v) gets
-	// it, and combine(i, a, b) joins two.
+	// round passes up to ROUND numbers of the block along the edges of a tree: load(i) returns the i-th, store(i, v)
+	// receives it, and combine(i, a, b) combines two.
 	template <typename T, typename Load, typename Store, typename Combine>
 	__device__ bool round(const CommTree &t, Comm comm, i64 n, Load load, Store store, Combine combine) {
 		const int parts = n <= BOX_VALUES ? 1 : (int)min((n + BOX_VALUES - 1) / BOX_VALUES, (i64)PARTS);
@@ -152,7 +152,7 @@ class Collectives : public Packets {
 		return ok;
 	}
 
-	// pass takes a number through the tree: v is that of this rank, and then the result, if this rank has one.
+	// pass sends a number through the tree: v is this rank's number, and then the result if this rank receives it.
 	template <typename T, typename Combine>
 	__device__ __forceinline__ bool pass(const CommTree &t, Comm comm, int part, int lane, T &v, Combine combine) {
 		const int edges = first_edge(comm), last = t.levels;
@@ -170,7 +170,7 @@ class Collectives : public Packets {
 			return fail(NO_COLLECTIVE, (u64)in_world(comm, t.peer(level)), 0, t.what), false;
 		};
 		T other;
-		// An extra rank gives first, and gets last; but where it is the root of a broadcast.
+		// An extra rank sends first and receives last, except as the root of a broadcast.
 		if (t.extra() && t.sends_at(last)) send(last);
 		if (t.what == BROADCAST) {
 			for (int level = last; level >= 0; level--)
@@ -194,7 +194,7 @@ class Collectives : public Packets {
 		return !t.extra() || !t.receives_at(last) || receive(last, v);
 	}
 
-	// find_room waits until there is room for some more parts where this rank will send, a thread an edge.
+	// find_room waits until there is space for some more parts where this rank will send, with one thread per edge.
 	__device__ bool find_room(const CommTree &t, Comm comm, int parts) {
 		for (int level = (int)threadIdx.x; level <= t.levels; level += (int)blockDim.x) {
 			if (!t.sends_at(level)) continue;
@@ -214,7 +214,7 @@ class Collectives : public Packets {
 		return true;
 	}
 
-	// settle counts what a round has sent and received, a thread an edge, and gives credit where it is due.
+	// settle counts the parts sent and received in a round, with one thread per edge, and gives credit where needed.
 	__device__ void settle(const CommTree &t, Comm comm, int parts, i64 values) {
 		for (int level = (int)threadIdx.x; level <= t.levels; level += (int)blockDim.x) {
 			const int at = first_edge(comm) + level;
@@ -235,8 +235,8 @@ class Collectives : public Packets {
 		}
 	}
 
-	// renew stores the values of a part that are not used, once in RENEWED parts: else a place that was not used for
-	// 2^32 parts would seem to have come.
+	// renew stores the unused values of a part, once in RENEWED parts: otherwise, a slot unused for 2^32 parts would
+	// appear to have arrived.
 	__device__ void renew(const Edge &e, i64 used) {
 		if ((e.sent + 2 * BOX_SLOTS) % RENEWED >= BOX_SLOTS) return;
 		for (i64 lane = used; lane < BOX_VALUES; lane++)
@@ -244,8 +244,8 @@ class Collectives : public Packets {
 			           (unsigned)e.sent + 1);
 	}
 
-	// first_edge is the number of a communicator's edges before the first. With one device, the
-	// communicators are one.
+	// first_edge returns the number of edges of the preceding communicators. With one device, the communicators are
+	// identical.
 	__device__ int first_edge(Comm comm) const {
 		return comm == WORLD || world.devices == 1 ? 0 : 32 - __clz((unsigned)(world.ranks * world.devices));
 	}

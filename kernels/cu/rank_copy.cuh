@@ -3,16 +3,16 @@
 
 #include "rank_groups.cuh"
 
-// RANK_WORDS is how many words of 16 bytes a thread loads before it stores the first. More hide more of the latency of
-// memory, for long copies by few threads, and take four registers each.
+// RANK_WORDS is how many words of 16 bytes a thread loads before it stores the first. More words hide more of the
+// memory latency in long copies by few threads, and take four registers each.
 #ifndef RANK_WORDS
 #define RANK_WORDS 4
 #endif
 
 namespace ranks {
 
-// copy_words copies words in rounds: each thread loads several, then stores them. Those of a warp are consecutive, so a
-// thread's are at constant distances and need no addresses of their own.
+// copy_words copies words in rounds: each thread loads several, then stores them. Words of a warp are consecutive, so a
+// thread's words are at constant distances and need no separate addresses.
 template <typename Group, typename W>
 __device__ __forceinline__ void copy_words(char *to, const char *from, i64 words) {
 	enum { AT_ONCE = sizeof(W) == 16 ? RANK_WORDS : 1, OF_WARP = AT_ONCE * Group::LANES };
@@ -23,7 +23,7 @@ __device__ __forceinline__ void copy_words(char *to, const char *from, i64 words
 #pragma unroll 1
 	for (; left > 0; left -= round, t += round, f += round) {
 		const int here = (int)min(left, (i64)OF_WARP);
-		W v[AT_ONCE] = {}; // else the compiler keeps registers for it from the kernel's start on
+		W v[AT_ONCE] = {}; // otherwise, the compiler keeps registers for it from the start of the kernel
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++)
 			if (k * Group::LANES < here) v[k] = f[k * Group::LANES];
@@ -33,7 +33,7 @@ __device__ __forceinline__ void copy_words(char *to, const char *from, i64 words
 	}
 }
 
-// copy_aligned copies whole words, and the bytes before the first whole word and after the last.
+// copy_aligned copies whole words, and the bytes before the first and after the last whole word.
 template <typename Group, typename W>
 __device__ __forceinline__ void copy_aligned(char *to, const char *from, i64 bytes) {
 	i64 head = (i64)(-(u64)to % sizeof(W));
@@ -46,17 +46,17 @@ __device__ __forceinline__ void copy_aligned(char *to, const char *from, i64 byt
 	for (i64 i = tail + Group::thread(); i < bytes; i += Group::threads()) to[i] = from[i];
 }
 
-// copy_one_each copies one word or none for each thread.
+// copy_one_each copies at most one word per thread.
 template <typename Group, typename W>
 __device__ __forceinline__ void copy_one_each(char *to, const char *from, int words) {
 	const int i = Group::thread();
 	if (i < words) ((W *)to)[i] = ((const W *)from)[i];
 }
 
-// copy_few copies words: for each thread of the group more than EACH - 1 and up to EACH. All loads come before the
-// first store. How it is written decides whether two ranks of a multiprocessor that put 4 KiB keep releasing at the
-// same time, which takes a sixth longer: see docs/results/ranks.md. After an edit compare `halox bench ranks --what bandwidth
-// --per-multiprocessor 2 --messages 4KiB`.
+// copy_few copies words: more than EACH - 1 and up to EACH per thread of the group. All loads come before the first
+// store. The form of the code determines whether two ranks of a multiprocessor that put 4 KiB keep releasing at the
+// same time, which takes a sixth longer: see docs/results/ranks.md. After an edit compare `halox bench ranks --what
+// bandwidth --per-multiprocessor 2 --messages 4KiB`.
 template <typename Group, int EACH, typename W>
 __device__ __forceinline__ void copy_few(char *to, const char *from, int words) {
 	W v[EACH] = {};
@@ -72,13 +72,12 @@ __device__ __forceinline__ void copy_few(char *to, const char *from, int words) 
 	}
 }
 
-// copy copies bytes by a group, in the widest words that both addresses are equally far from.
+// copy copies bytes by a group, in the widest words for which both addresses have the same alignment.
 template <typename Group> __device__ __forceinline__ void copy(void *to, const void *from, i64 bytes) {
 	char *const t = (char *)to;
 	const char *const f = (const char *)from;
 	const u64 all = (u64)t | (u64)f | (u64)bytes, apart = (u64)t ^ (u64)f;
-	// Short copies of whole words go without the rounds of copy_words, which give all words of a short one to few
-	// warps.
+	// Short copies of whole words avoid the rounds of copy_words, which would give all their words to a few warps.
 	if (all % 16 == 0 && bytes <= 16 * Group::threads()) return copy_few<Group, 1, uint4>(t, f, (int)bytes / 16);
 	if (all % 16 == 0 && bytes <= 32 * Group::threads()) return copy_few<Group, 2, uint4>(t, f, (int)bytes / 16);
 	if (all % 8 == 0 && bytes <= 8 * Group::threads()) return copy_one_each<Group, u64>(t, f, (int)bytes / 8);

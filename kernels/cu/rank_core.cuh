@@ -1,4 +1,4 @@
-// What all functions of a rank need: its place in the world, waits with a limit, and failures.
+// The base of all functions of a rank: its position in the world, waits with a time limit, and failures.
 #pragma once
 
 #include "flags.cuh"
@@ -7,7 +7,7 @@
 #include "rank_queue.cuh"
 #include "rank_world.cuh"
 
-// Waits are no part of each function that waits where proxies make them long: NVRTC 13.0 fails on so much code.
+// With proxies, waits are not inlined: NVRTC 13.0 fails on that amount of code.
 #ifdef RANK_PROXY
 #define RANK_CALLED __noinline__
 #else
@@ -16,21 +16,21 @@
 
 namespace ranks {
 
-// What a rank knows of its peer at an edge of a tree: how many parts it has sent and received, how many of those that
-// it sent it knows to be read, and of how many that it read the peer knows.
+// The state of an edge of a tree: the parts sent and received, how many of those sent are known to be read, and how
+// many of those read the peer knows about.
 struct Edge {
 	u64 sent, known, received, told;
-	u64 *out;   // where the peer gets them
-	int served; // its device, if a proxy serves it, else -1
+	u64 *out;   // the peer's receive buffer
+	int served; // the peer's device if a proxy serves it, else -1
 };
 
-// Where a rank's window lies, and where that rank counts notifications of tag 0.
+// The address of a rank's window, and of that rank's count of notifications of tag 0.
 struct Route {
 	u64 base;
 	u64 count; // an address; its lowest bit is set for a rank of another device, whose count is raised at system scope
 };
 
-// Where a rank of the world is: its device, and its index there.
+// The device of a rank of the world, and its index there.
 struct Place {
 	i64 device, rank;
 };
@@ -38,29 +38,29 @@ struct Place {
 // The shared memory of a rank.
 struct State {
 	u64 consumed[RANK_TAGS];
-	u64 queue_lock;              // of the queues, and of what is kept of them
-	u64 barriers[2], windows[2]; // made; those that exist, a bit each
-	u64 base[2];                 // of the window that a block puts into, of two puts in turn
+	u64 queue_lock;              // protects the queues and the stored notifications
+	u64 barriers[2], windows[2]; // barriers called; existing windows, one bit each
+	u64 base[2];                 // address of the window that a block puts into, for alternate puts
 	struct {
 		u64 key;
 		Route route;
-	} recent[16]; // windows that the first warp has put into
+	} recent[16]; // windows that the first warp recently put into
 	struct {
 		ChannelEnd is;
-		u64 position, known; // messages so far; of how many the other end knows, or is known to have read
+		u64 position, known; // messages so far; how many the other end knows of, or is known to have read
 	} ends[MAX_ENDS];
-	int keys[MAX_ENDS]; // of ends
+	int keys[MAX_ENDS]; // of the ends
 	Edge edges[2 * MAX_LEVELS];
-	i64 agreed[2]; // the smallest and the largest of what ranks said of a collective
+	i64 agreed[2]; // the smallest and largest of the ranks' values for a collective
 	i64 timer;
-	int finishing; // 1 once all threads have called finish: what comes is dropped
+	int finishing; // 1 once all threads have called finish: arriving notifications are dropped
 	volatile int failed;
 };
 
-// The part of a Rank that its other parts are built on.
+// The part of a Rank that its other parts are based on.
 class Core {
   public:
-	Core(const Core &) = delete; // a copy would count `puts` apart from the rank's other threads
+	Core(const Core &) = delete; // a copy would count `puts` separately from the rank's other threads
 
 	// size and index may be called by any thread.
 	__device__ int size(Comm comm = WORLD) const {
@@ -68,23 +68,23 @@ class Core {
 	}
 	__device__ int index(Comm comm = WORLD) const { return (int)blockIdx.x + (comm == WORLD ? (int)first() : 0); }
 
-	// failed reports, to any thread, whether the run has failed.
+	// failed reports whether the run has failed. Any thread may call it.
 	__device__ bool failed() const { return state.failed; }
 
-	// data is the caller's struct on this device, which all its ranks share. It lies in the memory of the device, and
-	// each wait empties the first-level cache: a kernel copies what it reads in a loop.
+	// data is the caller's struct on this device, shared by all its ranks. It is in device memory, and each wait
+	// invalidates the L1 cache: copy the values that a loop reads.
 	template <typename T> __device__ T &data() const { return *(T *)world.data; }
 
-	// barrier returns once all ranks of the communicator have called it. What they stored before, also by put,
-	// is then seen by all.
+	// barrier returns once all ranks of the communicator have called it. All ranks then see all stores made before the
+	// barrier, including those by put.
 	__device__ bool barrier(Comm comm) {
 		if (!goes_on<Block>()) return false;
 		const bool everywhere = comm == WORLD && world.devices > 1;
 		u64 *const here = mine().line(comm == WORLD ? WORLD_ARRIVALS : DEVICE_ARRIVALS);
-		u64 n = 0, missing = (u64)world.ranks - 1; // ranks of this device that are still to come, at most
+		u64 n = 0, missing = (u64)world.ranks - 1; // upper limit of the ranks of this device yet to arrive
 		if (threadIdx.x == 0) {
-			// lane_id() is 0. Without it ptxas, which does not see that one lane adds, adds a vote and a count of
-			// lanes.
+			// lane_id() is 0. Without it ptxas, which does not detect that only one lane adds, generates a vote and a
+			// count of lanes.
 			u64 *const count = here + lane_id();
 			u64 came = 0;
 			if (everywhere) came = add_ordered_gpu(count, 1) + 1;
@@ -95,9 +95,9 @@ class Core {
 		if (everywhere && Block::any(threadIdx.x == 0 && missing == 0)) tell_devices(state.barriers[WORLD]);
 		bool ok = true;
 		if (threadIdx.x == 0) {
-			// Polls delay the atomic additions of ranks that come later. On H100 a barrier of 1056 ranks takes 1.8 us
-			// with this pause and 3.3 without. The last rank of one device pauses for nothing if the others came long
-			// before.
+			// Polls delay the atomic additions of ranks that arrive later. On H100 a barrier of 1056 ranks takes 1.8 us
+			// with this pause and 3.3 us without. The last rank of one device pauses needlessly if the others arrived
+			// long before.
 			spin((unsigned)missing + 64);
 			ok = wait_for_count(here, n * (u64)world.ranks) && (!everywhere || wait_for_devices(n));
 		}
@@ -114,8 +114,8 @@ class Core {
 
 	__device__ Core(const World &w, State &s) : world(w), state(s) {}
 
-	// goes_on returns to all threads of a group whether none of them knows of a failure. One thread may have learnt
-	// of it since the others looked; so nothing else decides whether a group does what needs all its threads.
+	// goes_on returns to all threads of a group whether none of them knows of a failure. One thread may have found it
+	// after the others checked, so only this result determines whether a group does work that needs all its threads.
 	template <typename Group> __device__ __forceinline__ bool goes_on() { return Group::all(!state.failed); }
 
 	__device__ i64 first() const { return world.device * world.ranks; }
@@ -124,7 +124,7 @@ class Core {
 		const i64 device = (i64)((u64)rank * world.reciprocal >> 32);
 		return {device, rank - device * world.ranks};
 	}
-	// is_near returns whether a rank of the world is one of this device.
+	// is_near returns whether a rank of the world is on this device.
 	__device__ bool is_near(i64 rank) const { return rank >= first() && rank < first() + world.ranks; }
 	__device__ DeviceMemory memory(i64 device) const {
 		return {world.memories[device], world.ranks, world.devices, world.edges};
@@ -135,7 +135,7 @@ class Core {
 		return *mine().window(w.slot, w.comm == WORLD ? rank : first() + rank);
 	}
 
-	// served_by returns the device of a rank of the world, if this device reaches it by its proxy alone, else -1.
+	// served_by returns the device of a rank of the world if this device reaches it only by its proxy, else -1.
 	__device__ int served_by(i64 rank) const {
 #ifdef RANK_PROXY
 		const int device = (int)place_of(rank).device;
@@ -151,7 +151,7 @@ class Core {
 #endif
 	}
 
-	// any_served returns whether proxies serve any two devices.
+	// any_served returns whether proxies serve any pair of devices.
 	__device__ static constexpr bool any_served() {
 #ifdef RANK_PROXY
 		return true;
@@ -160,10 +160,9 @@ class Core {
 #endif
 	}
 
-	// try_claim claims a place for a command, in one thread, if there is one, and returns its number from 0 or
-	// NONE_FREE. A rank that has claimed one does not wait before it publishes it, since commands are done in their
-	// order. While all places are taken, one rank at a time reads host memory for all of the device: see
-	// wait_unless_ended.
+	// try_claim claims a slot for a command, in one thread, if one is free, and returns its number from 0 or NONE_FREE.
+	// A rank must not wait between claiming a slot and publishing it, since commands are executed in order. While all
+	// slots are taken, one rank at a time reads host memory on behalf of the device: see wait_unless_ended.
 	__device__ u64 try_claim() {
 		u64 *const claimed = mine().line(COMMANDS_CLAIMED), *const done = mine().line(COMMANDS_DONE),
 		           *const reading = done + 1;
@@ -175,13 +174,13 @@ class Core {
 		}
 		return NONE_FREE;
 	}
-	// publish hands a command to the proxy, in one thread: it sees what the group has stored in the payload.
+	// publish passes a command to the proxy, in one thread. The proxy sees the group's stores in the payload.
 	__device__ void publish(u64 n, CommandKind what, i64 device, const void *at, i64 bytes) {
 		Command &c = world.commands[n % COMMANDS];
 		c.what = what, c.device = (u64)device, c.at = (u64)at, c.bytes = (u64)bytes;
 		store_release_sys(&c.number, n + 1);
 	}
-	// try_post_words has one or two words stored at a device, in one thread, if there is room for the command.
+	// try_post_words requests a store of one or two words at a device, in one thread, if a command slot is free.
 	__device__ bool try_post_words(i64 device, u64 *at, u64 low, u64 high, int words) {
 		const u64 n = try_claim();
 		if (n == NONE_FREE) return false;
@@ -191,7 +190,7 @@ class Core {
 		return true;
 	}
 
-	// route_to returns the way to a window of a rank.
+	// route_to returns the route to a window of a rank.
 	__device__ Route route_to(Window w, int rank) const {
 		return {entry(w, rank).base, count_of(in_world(w.comm, rank))};
 	}
@@ -200,8 +199,8 @@ class Core {
 		const DeviceMemory b = memory(to.device);
 		return to.device == world.device ? (u64)b.near_count(to.rank, 0) : (u64)b.far_count(to.rank, 0) + 1;
 	}
-	// recent returns the same to all lanes of the first warp of a block. A table in shared memory spares it most
-	// accesses to the memory of the device, which the acquire of each wait sends back to the L2 cache.
+	// recent is route_to for all lanes of the first warp of a block. A table in shared memory avoids most accesses to
+	// device memory, which each wait's acquire evicts from the L1 cache.
 	__device__ __forceinline__ Route recent(Window w, int rank) {
 		const u64 key = (u64)(w.slot + 1) << 32 | (unsigned)rank;
 		auto &e = state.recent[((unsigned)rank + (unsigned)w.slot) % 16];
@@ -214,8 +213,8 @@ class Core {
 		__syncwarp();
 		return route;
 	}
-	// keep_all reads all queues, and keep that of a device, as far as there is room. In finish they drop what they
-	// read. The caller holds queue_lock.
+	// keep_all reads all queues, and keep the queue of a device, while there is space. In finish they drop what they
+	// read. The caller must hold queue_lock.
 	RANK_CALLED __device__ void keep_all() {
 		for (i64 d = 0; d < world.devices; d++) keep(*mine().kept(blockIdx.x), d);
 	}
@@ -233,7 +232,7 @@ class Core {
 		if (n == kept.told[device]) return;
 		u64 *const told = memory(device).read(index());
 		if (!is_served(device)) store_release_sys(told, n);
-		else if (!try_post_words(device, told, n, 0, 1)) return; // later
+		else if (!try_post_words(device, told, n, 0, 1)) return; // retried later
 		kept.told[device] = n;
 	}
 
@@ -241,14 +240,14 @@ class Core {
 		return wait_unless_ended<Thread, true>([&] { return load_relaxed_gpu(count) >= all; }, count);
 	}
 
-	// In a barrier of the world the last rank of each device to come tells the other devices. These count barriers of
-	// odd and of even numbers apart: a device may come to the next barrier before this one has been told of another
-	// device, and of what that has stored before; it comes to none after that before this one has.
+	// In a barrier of the world, the last rank to arrive on each device signals the other devices. Odd and even
+	// barriers have separate counts: a device may reach the next barrier before this one has received the signal and
+	// the earlier stores of another device. It cannot reach the barrier after that before this one has.
 	//
-	// tell_devices tells the other devices of barrier n, all threads of a block: a thread for each device, since a
-	// release waits for the one before it where a thread makes both. If a proxy serves this device with any other, it
-	// tells all devices, after it has stored what this device put. Else a device that is told directly could read at a
-	// third what is not there yet.
+	// tell_devices signals barrier n to the other devices; all threads of a block call it. Each device has its own
+	// thread, since successive releases of one thread wait for each other. If a proxy serves this device and any other,
+	// the proxy signals all devices after it has stored this device's puts. Otherwise, a device that is signaled
+	// directly could read data on a third device before it has arrived.
 	__device__ void tell_devices(u64 n) {
 		const bool directly = !any_served() || world.served == 0;
 		for (i64 d = threadIdx.x; d < world.devices && directly; d += blockDim.x)
@@ -257,7 +256,7 @@ class Core {
 		for (i64 d = 0; d < world.devices; d++)
 			if (d != world.device) post_raise(RAISE_BARRIER, d, memory(d).line(SERVED_DEVICES) + n % 2);
 	}
-	// wait_for_devices waits for all other devices to come to barrier n, in one thread.
+	// wait_for_devices waits for all other devices to reach barrier n, in one thread.
 	__device__ bool wait_for_devices(u64 n) {
 		const u64 *const others = mine().line(OTHER_DEVICES) + n % 2, *const served =
 		                                                                  mine().line(SERVED_DEVICES) + n % 2;
@@ -270,19 +269,19 @@ class Core {
 	// has_ended reads whether the host has ended the run.
 	__device__ bool has_ended() const { return load_relaxed_sys(world.ended) != 0; }
 
-	// wait_unless_ended polls came() until it returns true, and then acquires the words, which came() reads with
-	// relaxed loads. It returns false where the run ends, and after the limit: never before, and a millisecond or so
-	// after. It is for one thread, or for all lanes of a warp, to all of which came() returns the same. After the first
-	// polls it pauses, longer and longer. came() should not acquire, which invalidates the L1 cache that ranks of one
-	// multiprocessor share. It should read memory of this device: hundreds of ranks that poll host memory slow down all
-	// memory accesses of the GPU, by a factor of five even where each rank reads it at one poll in 512. A barrier waits
-	// for a second more at most, so that the rank that waits for something else is the one that is named.
+	// wait_unless_ended polls came() until it returns true, and then acquires the words that came() reads with relaxed
+	// loads. It returns false if the run ends or the time limit passes, up to about a millisecond late. It is for one
+	// thread, or for all lanes of a warp; came() must return the same in all of them. After the first polls it pauses
+	// for increasing times. came() should not acquire, which invalidates the L1 cache shared by ranks of a
+	// multiprocessor. It should read memory of this device: hundreds of ranks that poll host memory slow down all
+	// memory accesses of the GPU, by a factor of five even if each rank reads it at one poll in 512. A barrier waits up
+	// to a second longer, so that the error names the rank that waits for something else.
 	template <typename Lanes = Thread, bool LONGER = false, typename Came, typename... Words>
 	RANK_CALLED __device__ bool wait_unless_ended(Came came, const Words *...words) {
-		enum { AT_ONCE = 16, GROWTH = 16, LONGEST = 1000 }; // polls before the first pause; ns, of pauses
-		enum { QUEUES = 64, CLOCK = 16 }; // polls between two readings of its queues, and of the clock
-		enum { TICK = 19 };               // log2 of the ns of a tick
-		unsigned start = 0;               // the tick of the first reading of the clock
+		enum { AT_ONCE = 16, GROWTH = 16, LONGEST = 1000 }; // polls before the first pause; limits of pauses, in ns
+		enum { QUEUES = 64, CLOCK = 16 };                   // polls between reads of its queues, and of the clock
+		enum { TICK = 19 };                                 // log2 of the ns of a tick
+		unsigned start = 0;                                 // the tick of the first reading of the clock
 #pragma unroll 1
 		for (int polls = 0; polls < AT_ONCE; polls++)
 			if (came()) return acquire_sys(words...), true;
@@ -291,7 +290,7 @@ class Core {
 			if (came()) return acquire_sys(words...), true;
 			__nanosleep(min(polls, (unsigned)LONGEST / GROWTH) * GROWTH);
 #ifdef RANK_QUEUES
-			if (polls % QUEUES == QUEUES - 1 && try_lock(&state.queue_lock)) { // others may wait for room in them
+			if (polls % QUEUES == QUEUES - 1 && try_lock(&state.queue_lock)) { // others may wait for space in them
 				keep_all();
 				unlock(&state.queue_lock);
 			}
@@ -300,17 +299,17 @@ class Core {
 			const unsigned now = (unsigned)(nanoseconds() >> TICK);
 			if (start == 0) start = now;
 			if (has_ended()) state.failed = ENDED;
-			unsigned late = now - start; // in ticks, by how much more than the limit it waits at most
+			unsigned late = now - start; // in ticks; the maximum excess over the limit
 			if (LONGER) late -= min(late / 8, 1u << 11);
 			if (!Lanes::all(!state.failed && (i64)late <= (world.limit >> TICK) + 1)) return false;
 		}
 	}
 
-	// post_words has one or two words stored at a device, in one thread.
+	// post_words requests a store of one or two words at a device, in one thread.
 	__device__ void post_words(i64 device, u64 *at, u64 low, u64 high, int words) {
 		if (!wait_unless_ended([&] { return try_post_words(device, at, low, high, words); })) no_proxy(device);
 	}
-	// post_raise has a count of a device raised, in one thread.
+	// post_raise requests an increment of a count of a device, in one thread.
 	__device__ void post_raise(CommandKind what, i64 device, const u64 *count) {
 		const bool posted = wait_unless_ended([&] {
 			const u64 n = try_claim();
@@ -319,8 +318,8 @@ class Core {
 		});
 		if (!posted) no_proxy(device);
 	}
-	// claim waits for a place for a command, for a group, and returns it to all its threads, or below 0. number is its
-	// number in the first thread.
+	// claim waits for a command slot for a group, and returns it to all its threads, or a negative number. number is
+	// its number in the first thread.
 	template <typename Group> __device__ int claim(i64 device, u64 &number) {
 		int place = -1;
 		if (Group::thread() == 0) {
@@ -330,7 +329,7 @@ class Core {
 		}
 		return share<Group>(place);
 	}
-	// post has bytes stored at a device. The source may be changed afterwards.
+	// post requests a store of bytes at a device. The source may be changed afterwards.
 	template <typename Group> __device__ void post(i64 device, char *to, const char *from, i64 bytes) {
 		u64 n = 0;
 		for (i64 at = 0; at < bytes; at += PAYLOAD) {
@@ -364,14 +363,14 @@ class Core {
 	}
 	__device__ void no_proxy(i64 device) { fail(NO_PROXY, COMMANDS, (u64)device, 0); }
 
-	// share returns to all threads of a group what its first one has.
+	// share returns the value of a group's first thread to all its threads.
 	template <typename Group> __device__ int share(int v) {
 		if (same<Group, Thread>::value) return v;
 		if (!Group::WHOLE) {
-			__syncwarp(); // orders memory, which a shuffle does not
+			__syncwarp(); // orders memory; a shuffle does not
 			return __shfl_sync(~0u, v, 0);
 		}
-		Group::sync(); // all have read what was shared before
+		Group::sync(); // all have read the previously shared value
 		if (threadIdx.x == 0) state.base[puts & 1] = (u64)(i64)v;
 		Group::sync();
 		v = (int)state.base[puts & 1];
@@ -379,14 +378,14 @@ class Core {
 		return v;
 	}
 
-	// fail ends the run, in one thread: the host is told of the first failure of a device.
+	// fail ends the run, in one thread: the first failure of a device is reported to the host.
 	__device__ void fail(Failure why, u64 expected, u64 came, u64 detail, u64 where = 0) {
 		Control *const c = world.control;
 		const bool was = state.failed;
 		state.failed = why;
 		if (was || atomicCAS(&c->claimed, 0, 1) != 0) return;
 		c->failure = why, c->rank = (u64)index(), c->expected = expected, c->came = came, c->detail = detail;
-		if (where != 0) c->where = where; // the host has cleared it
+		if (where != 0) c->where = where; // initially cleared by the host
 		store_release_sys(&c->written, 1);
 	}
 
@@ -399,8 +398,8 @@ class Core {
 	__device__ bool check(bool, Failure, i64, i64, i64, u64 = 0) { return true; }
 #endif
 
-	// valid_count: what is negative as a signed number would have come at once. With queues a rank never has more than
-	// KEPT at once.
+	// valid_count: a negative count would be satisfied immediately. With queues a rank never has more than KEPT at
+	// once.
 	__device__ bool valid_count(u64 count) {
 #ifdef RANK_QUEUES
 		if (count > KEPT) fail(BAD_COUNT, KEPT, count, 0);
@@ -418,7 +417,7 @@ class Core {
 		return w.slot >= 0 && w.slot < 2 * MAX_WINDOWS && w.comm == w.slot / MAX_WINDOWS &&
 		       state.windows[w.comm] >> w.slot % MAX_WINDOWS & 1;
 	}
-	// place names the memory of a rank in a window, for an error.
+	// place identifies the memory of a rank in a window, for an error.
 	__device__ u64 place(Window w, int rank) const { return (u64)in_world(w.comm, rank) << 32 | (u64)w.slot; }
 	__device__ bool valid(Window w, int rank, i64 offset, i64 bytes) {
 #ifdef RANK_CHECKS
@@ -431,8 +430,8 @@ class Core {
 		return w.exists();
 #endif
 	}
-	// valid_box is valid of a box whose first row is valid: rows of so many bytes, in planes, as far apart as two
-	// strides say.
+	// valid_box is valid for a box whose first row is valid, given the bytes of rows, and the strides of rows and of
+	// planes.
 	__device__ bool valid_box(Window w, int rank, i64 offset, i64 bytes, i64 rows, i64 row, i64 planes, i64 plane) {
 #ifdef RANK_CHECKS
 		const i64 all = entry(w, rank).bytes;
@@ -444,7 +443,7 @@ class Core {
 		return true;
 #endif
 	}
-	// stretch grows a range by what count copies of it take, a stride apart, but by no more than most and one.
+	// stretch extends a range to count copies at a stride, but by no more than most + 1.
 	static __device__ void stretch(i64 &low, i64 &high, i64 count, i64 stride, i64 most) {
 		const u64 apart = stride < 0 ? 0 - (u64)stride : (u64)stride, more = (u64)(count - 1);
 		const i64 by = apart == 0 || more <= (u64)most / apart ? (i64)(more * apart) : most + 1;

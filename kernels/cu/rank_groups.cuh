@@ -1,4 +1,4 @@
-// The groups of threads that call functions of ranks.cuh together.
+// Groups of threads that call functions of ranks.cuh together.
 #pragma once
 
 #include "device.cuh"
@@ -10,12 +10,12 @@ struct Block {
 	static __device__ int thread() { return (int)threadIdx.x; }
 	static __device__ int threads() { return (int)blockDim.x; }
 	static __device__ void sync() { __syncthreads(); }
-	// all returns whether all threads have true, to all of them.
+	// all returns to all threads whether all of them pass true.
 	static __device__ bool all(bool v) { return __syncthreads_and(v); }
-	// any returns whether one thread at least has true, to all of them.
+	// any returns to all threads whether at least one passes true.
 	static __device__ bool any(bool v) { return __syncthreads_or(v); }
 	static __device__ bool in_first_warp() { return threadIdx.x < 32; }
-	// The warps of the group, and the place of a thread among them, see copy_words.
+	// The warps of the group, and the index of a thread in them, see copy_words.
 	static __device__ int warps() { return (int)blockDim.x / 32; }
 	static __device__ int warp() { return (int)threadIdx.x / 32; }
 	static __device__ int lane() { return (int)threadIdx.x % 32; }
@@ -56,7 +56,7 @@ template <typename A> struct same<A, A> {
 	static constexpr bool value = true;
 };
 
-// The lanes of a group that wait for memory: those of a warp, or one thread.
+// The lanes of a group that poll memory: those of a warp, or one thread.
 template <typename Group> struct lanes_of {
 	typedef Warp type;
 };

@@ -5,8 +5,8 @@
 
 namespace ranks {
 
-// A line being written: text, and numbers of 8 bytes, each behind a byte below 32 that says its type. It ends before
-// what does not fit.
+// A line being written: text, and numbers of 8 bytes, each after a byte below 32 that gives its type. Content that does
+// not fit is cut off.
 struct LogText {
 	u64 words[sizeof(LogLine::text) / sizeof(u64)];
 	int used = 0, room = sizeof words;

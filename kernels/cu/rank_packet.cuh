@@ -1,11 +1,11 @@
-// Packets: small messages in which each 4 bytes travel with a number that says that they have come.
+// Packets: small messages in which each 4 bytes are stored with a number that shows their arrival.
 #pragma once
 
 #include "rank_core.cuh"
 
 namespace ranks {
 
-// store_value stores a value of 4 or 8 bytes as one or two words, each 4 bytes beside a number, by store(words, low,
+// store_value stores a value of 4 or 8 bytes as one or two words, each with 4 bytes and a number, by store(words, low,
 // high).
 template <typename T, typename Store>
 __device__ __forceinline__ void store_value(T value, unsigned number, Store store) {
@@ -16,8 +16,8 @@ __device__ __forceinline__ void store_value(T value, unsigned number, Store stor
 	store(1 + (sizeof value == 8), high | (unsigned)bits, high | bits >> 32);
 }
 
-// load_value loads such a value, and returns whether all of it came with the number. Else it sets the number that a
-// word came with instead.
+// load_value loads such a value, and returns whether all of its words have the number. Otherwise, it returns the number
+// of a word that does not match.
 template <typename T>
 __device__ __forceinline__ bool load_value(const u64 *from, T &value, unsigned number, unsigned &instead) {
 	u64 low = 0, high = 0;
@@ -31,10 +31,10 @@ __device__ __forceinline__ bool load_value(const u64 *from, T &value, unsigned n
 
 class Packets : public Core {
   public:
-	// put_packet puts bytes so that the target sees each 4 of them together with a number, which tells it that they
-	// have come: small messages take less time than by put_notify. They take twice as many bytes at the target, from a
-	// multiple of 16 on; bytes and the source are multiples of 4. The number differs from all that were put there
-	// before, also in earlier runs.
+	// put_packet puts bytes such that each 4 bytes arrive together with a number that signals their arrival: small
+	// messages take less time than with put_notify. They take twice as many bytes at the target, at an offset that is a
+	// multiple of 16; bytes and the source address are multiples of 4. The number must differ from all numbers put
+	// there before, including earlier runs.
 	template <typename Group = Block>
 	__device__ void put_packet(Window w, int to, i64 offset, i64 bytes, const void *from, unsigned number) {
 		if (Group::WHOLE && bytes > PACKET_OF_A_WARP) {
@@ -56,7 +56,7 @@ class Packets : public Core {
 	}
 
 	// wait_packet waits for bytes that were put as a packet with a number, at an address of this rank's memory, and
-	// copies them. The place may be put to again once the sender knows that they were copied.
+	// copies them. The memory may be put to again once the sender knows that they were copied.
 	template <typename Group = Block>
 	__device__ bool wait_packet(const void *at, i64 bytes, void *to, unsigned number) {
 		const u64 *const from = (const u64 *)at;
@@ -71,7 +71,7 @@ class Packets : public Core {
 				return (unsigned)(low >> 32) == number && (unsigned)(high >> 32) == number;
 			});
 			if (!came) {
-				const bool first = (unsigned)(low >> 32) != number; // of the two
+				const bool first = (unsigned)(low >> 32) != number; // of the two words
 				fail(NO_PACKET, number, (first ? low : high) >> 32, (u64)i * 4 + (first ? 0 : 4));
 				break;
 			}
@@ -81,9 +81,9 @@ class Packets : public Core {
 		return Group::all(came);
 	}
 
-	// put_value puts a value of 4 or 8 bytes as a packet: the value and its notification in one store. It takes the
-	// value of the first thread of the group. At the target it takes twice as many bytes, at an offset that is a
-	// multiple of that. The number differs from all that were put there before, also in earlier runs.
+	// put_value puts a value of 4 or 8 bytes as a packet: the value and its notification in one store. It uses the
+	// value of the first thread of the group. It takes twice as many bytes at the target, at an offset that is a
+	// multiple of that size. The number must differ from all numbers put there before, including earlier runs.
 	template <typename Group = Block, typename T>
 	__device__ void put_value(Window w, int to, i64 offset, T value, unsigned number) {
 		if (!goes_on<Group>() || !Group::in_first_warp() || !valid_packet(w, to, offset, sizeof value)) return;
@@ -92,8 +92,8 @@ class Packets : public Core {
 			send_value(served_by(in_world(w.comm, to)), (u64 *)(base + (u64)offset), value, number);
 	}
 
-	// wait_value waits for a value that was put with a number, at an address of this rank's memory; all threads of
-	// the group get it. The place may be put to again once the sender knows that this returned.
+	// wait_value waits for a value that was put with a number, at an address of this rank's memory, and returns it to
+	// all threads of the group. The memory may be put to again once the sender knows that this returned.
 	template <typename Group = Block, typename T>
 	__device__ bool wait_value(const void *at, T &value, unsigned number) {
 		bool came = !state.failed && valid_place(at, sizeof value);
@@ -113,7 +113,7 @@ class Packets : public Core {
 
 	__device__ Packets(const World &w, State &s) : Core(w, s) {}
 
-	// valid_packet is valid of a packet, which takes twice as many bytes at the target.
+	// valid_packet is valid for a packet, which takes twice as many bytes at the target.
 	__device__ bool valid_packet(Window w, int to, i64 offset, i64 bytes) {
 #ifdef RANK_CHECKS
 		const i64 align = align_of(bytes), there = bytes < 0 || bytes >> 62 ? bytes : 2 * bytes;
@@ -124,14 +124,14 @@ class Packets : public Core {
 		return valid(w, to, offset, 2 * bytes);
 #endif
 	}
-	// valid_place is valid of where a packet is waited for.
+	// valid_place is valid for the address of a wait for a packet.
 	__device__ bool valid_place(const void *at, i64 bytes) {
 		return check(bytes >= 0 && bytes % 4 == 0 && (u64)at % (u64)align_of(bytes) == 0, BAD_PACKET, align_of(bytes),
 		             bytes, -1);
 	}
 	static __device__ i64 align_of(i64 bytes) { return bytes > 4 ? 16 : 8; }
 
-	// send_words stores one or two words, in one thread: at a device that a proxy serves, if that is not below 0.
+	// send_words stores one or two words, in one thread: by a proxy, if the device it serves is nonnegative.
 	__device__ __forceinline__ void send_words(int device, u64 *to, u64 low, u64 high, int words) {
 		if (device >= 0) post_words(device, to, low, high, words);
 		else if (words == 2) store_relaxed_sys(to, low, high);
@@ -141,7 +141,7 @@ class Packets : public Core {
 		store_value(value, number, [&](int words, u64 low, u64 high) { send_words(device, to, low, high, words); });
 	}
 
-	// store_packet stores words of 4 bytes beside a number, two in 16 bytes.
+	// store_packet stores words of 4 bytes, each with a number, two per 16 bytes.
 	template <typename Group>
 	__device__ __forceinline__ void store_packet(int device, u64 *to, i64 words, const unsigned *from,
 	                                             unsigned number) {
@@ -149,7 +149,7 @@ class Packets : public Core {
 #pragma unroll 1
 		for (i64 i = 2 * Group::thread(); i < words; i += 2 * Group::threads()) {
 			const bool two = i + 1 < words;
-			const unsigned low = opaque(from[i]), next = opaque(from[two ? i + 1 : i]); // under way at once
+			const unsigned low = opaque(from[i]), next = opaque(from[two ? i + 1 : i]); // both loads are in flight
 			send_words(device, to + i, high | low, high | next, 1 + two);
 		}
 	}

@@ -1,16 +1,16 @@
-// Notifications that keep where they come from, in queues: for waits for those of a window, a source and a tag.
+// Notifications with their source, in queues, so that waits can select a window, a source and a tag.
 //
-// A rank has a queue for each device of the world, in its own device's memory. The ranks of that device claim
-// places in it by a count in their own memory, and so keep their order; the rank says there how many it has read. A
-// sender whose queue is full waits. What a rank has read and does not want yet it keeps, in the order of arrival.
+// A rank has a queue for each device of the world, in its own device's memory. The ranks of the sending device claim
+// queue slots by a count in their own memory, which keeps their order; the receiver stores there how many it has read.
+// A sender waits while the queue is full. A rank keeps unmatched notifications in order of arrival.
 #pragma once
 
 #include "rank_world.cuh"
 
 namespace ranks {
 
-// Which notifications to wait for. ANY matches every source or tag. A Match without a window matches notifications of
-// every window, and those without one.
+// The notifications to wait for. ANY matches every source or tag. A Match without a window matches all notifications,
+// with a window or without.
 enum { ANY = -1, ANY_WINDOW = -2, NO_WINDOW = -1 };
 struct Match {
 	Window window;
@@ -20,13 +20,13 @@ struct Match {
 	__device__ Match(int source, int tag) : window{ANY_WINDOW, WORLD}, source(source), tag(tag) {}
 };
 
-// Where a notification comes from: source is an index of the world, and a window that does not exist is none.
+// The origin of a notification: source is an index of the world; the window is invalid if there is none.
 struct Notification {
 	Window window;
 	int source, tag;
 };
 
-// A notification in 8 bytes: 28 bits say how often its place was used, so that its reader knows it as new.
+// A notification in 8 bytes: 28 bits count the uses of its slot, so that the reader recognizes it as new.
 struct Envelope {
 	u64 word;
 

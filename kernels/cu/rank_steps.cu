@@ -1,23 +1,23 @@
-// Time steps by device ranks: thread blocks each of which owns a tile of its GPU's subdomain, and makes all steps of a
-// launch of it. A point is stored beside its own place wherever a neighbour's GPU, or this one, has it as a ghost, and
-// then the rank notifies its partners: those that read what it stores, and those of which it reads. It stores through
-// the pointers of windows, a value a thread, so that no face is read again to be put.
+// Time steps by device ranks: thread blocks, each of which owns a tile of its GPU's subdomain and runs all steps of a
+// launch there. A point is also stored into each of its ghosts, on a neighbor's GPU or on this one. Then the rank
+// notifies its partners: the ranks that read its stores, and those whose stores it reads. It stores through the
+// pointers of windows, one value per thread, so that faces need not be read again to be put.
 //
-// Why that is safe. Partners are so of each other. Step n reads levels up to n and stores level n + 1 over the oldest
-// one, which is read in steps after n - 1 at the point itself only. A rank begins step n once it has a notification of
-// step n - 1 of each partner.
-//  - What it reads is there: a partner or itself stored it in step n - 1 or before. A partner notifies after a
-//    barrier of its block, with release order, and the rank waits with acquire order.
-//  - What it overwrites is not needed: each reader, at its place or as a ghost, is a partner, and has read it in
-//    step n - 1 or before.
+// Why that is safe. Being partners is mutual. Step n reads levels up to n and stores level n + 1 over the oldest level,
+// which steps after n - 1 read only at the point itself. A rank starts step n once it has a notification of step n - 1
+// from each partner.
+//  - The data that it reads has arrived: a partner or the rank itself stored it in step n - 1 or before. A partner
+//    notifies after a barrier of its block, with release order, and the rank waits with acquire order.
+//  - The data that it overwrites is not needed: each reader, of the point or of a ghost, is a partner, and has read it
+//    in step n - 1 or before.
 // So a rank is at most one step ahead of a partner: it cannot end step n + 1 before the partner has ended step n. But
 // it may notify of step n before another partner has notified of step n - 1. Notifications of even and of odd steps
-// have tags of their own, so that one cannot be taken for the other; those of step n + 1 come only after the rank
-// itself has ended step n, and so has taken all of step n - 1. At the beginning of a launch all is there.
+// have separate tags, so that they cannot be confused; those of step n + 1 arrive only after the rank itself has ended
+// step n, and so has consumed all of step n - 1. At the start of a launch all data has arrived.
 //
-// accesses.cuh describes the point function, see site.cuh. Build options: RANK_THREADS, of a block, and RANK_BLOCKS,
-// how many of them a multiprocessor is to hold; RANK_LAYERS, of which a thread loads all before it computes, at most;
-// RANK_STEPS_BYTES, the size of struct RankSteps in Go.
+// accesses.cuh describes the point function, see site.cuh. Build options: RANK_THREADS, per block; RANK_BLOCKS, per
+// multiprocessor; RANK_LAYERS, the maximum number of layers that a thread loads before it computes; RANK_STEPS_BYTES,
+// the size of struct RankSteps in Go.
 
 #define ALL_READ_ONLY false // ghosts and arrays are written while the kernel runs
 
@@ -32,47 +32,47 @@
 #define RANK_STEPS_BYTES sizeof(RankSteps)
 #endif
 
-// The tile of a rank. One without points has no partners. A thread sweeps columns of groups: some layers, which in two
-// dimensions are rows.
+// The tile of a rank. An empty tile has no partners. A thread sweeps columns of groups in some layers, which are rows
+// in two dimensions.
 struct Tile {
 	int lo[3], size[3];
-	int grouped;                      // whether its rows are whole groups, which are aligned
+	int grouped;                      // whether its rows consist of whole, aligned groups
 	int layers;                       // of a column, up to RANK_LAYERS
 	int stride[3];                    // the threads of a block, counted in columns along x, y and the layers
-	unsigned first_partner, partners; // among all of this GPU
+	unsigned first_partner, partners; // index of the first one in the list of this GPU, and their number
 };
 static_assert(sizeof(Tile) == 52, "ranks.go lays it out");
 
-// What the ranks of a GPU share, in its memory.
+// Data that the ranks of a GPU share, in its memory.
 struct RankSteps {
 	Arrays arrays[PHASES];
 	const Target *targets[PHASES];
-	const unsigned *lists[PHASES]; // for each tile and written array in turn where its targets begin, and the last end
+	const unsigned *lists[PHASES]; // for each tile and written array: the start of its targets; last, the end
 	const Tile *tiles;
 	const int *partners; // ranks of the world
-	Frame frame;
+	Given given;
 };
 static_assert(sizeof(RankSteps) == RANK_STEPS_BYTES, "ranks.go lays it out");
 
-// The data of a launch: the steps are counted as those of Moment are.
+// The data of a launch. Steps are counted as in Moment.
 struct RankSpan {
 	const RankSteps *steps;
 	i64 step, count;
 	double start, length;
 };
 
-// What a rank holds in shared memory, to look it up in each step.
+// Data that a rank keeps in shared memory for each step.
 struct RankTile {
 	enum { NEAR = PHASES <= 4 ? 24 : 96 / PHASES + 1, PARTNERS = 64 };
 	Tile tile;
-	int partners[PARTNERS]; // if it has no more
+	int partners[PARTNERS]; // used if it has at most this many
 	Arrays arrays[PHASES];
-	Frame frame;
+	Given given;
 	unsigned lists[PHASES][WRITE_COUNT + 1];
 	Target near[PHASES][NEAR];
 };
 
-// The targets of a tile in a phase, as forward asks for them.
+// The targets of a tile in a phase, in the form that forward needs.
 struct TileTargets {
 	const Target *all;
 	const unsigned *lists;
@@ -82,19 +82,19 @@ struct TileTargets {
 	__device__ __forceinline__ const Target &target(unsigned n) const { return all[n]; }
 };
 
-// copy_words has the threads of a block copy a struct of 4-byte words.
+// copy_words copies a struct of 4-byte words, using the threads of a block.
 __device__ inline void copy_words_of_block(void *to, const void *from, unsigned bytes) {
 	for (unsigned i = threadIdx.x; i < bytes / 4; i += blockDim.x) ((unsigned *)to)[i] = ((const unsigned *)from)[i];
 }
 
-// hold copies what a rank needs of its tile.
+// hold copies the data that a rank needs of its tile.
 __device__ inline void hold(RankTile &h, const RankSteps &s, unsigned tile) {
 	copy_words_of_block(&h.tile, s.tiles + tile, sizeof(Tile));
 	const Tile &its = s.tiles[tile];
 	if (its.partners <= RankTile::PARTNERS)
 		copy_words_of_block(h.partners, s.partners + its.first_partner, its.partners * sizeof(int));
 	copy_words_of_block(h.arrays, s.arrays, sizeof h.arrays);
-	copy_words_of_block(&h.frame, &s.frame, sizeof(Frame));
+	copy_words_of_block(&h.given, &s.given, sizeof(Given));
 	for (int phase = 0; phase < PHASES; phase++) {
 		const unsigned *const lists = s.lists[phase] + tile * WRITE_COUNT;
 		const unsigned first = lists[0], count = lists[WRITE_COUNT] - first;
@@ -133,7 +133,7 @@ template <int N> struct TileColumn {
 	}
 };
 
-// forward_column stores the points of a column, which have been stored at their places, where else they go.
+// forward_column stores the additional destinations of the points of a column, which have been stored in place.
 template <int K, int N> __device__ __forceinline__ void forward_column(const TileTargets &to, const TileColumn<N> &o) {
 	const typename Written<K>::T *const there = o.c.template of<Written<K>>();
 #pragma unroll 1
@@ -159,12 +159,12 @@ template <int K, int N> __device__ __forceinline__ void forward_column(const Til
 	}
 }
 
-// sweep_tile sweeps a tile in columns of groups of N points. begin is the column where the thread begins.
+// sweep_tile sweeps a tile in columns of groups of N points. begin is the thread's first column.
 template <int N>
 __device__ __forceinline__ void sweep_tile(const StepFrame &f, const Arrays &a, const TileTargets &to, const Tile &tile,
                                            const int (&begin)[3]) {
 	int x = begin[0], y = begin[1], first = begin[2] * tile.layers;
-	Totals totals; // none are taken
+	Totals totals; // not used
 	const bool forwards = to.end(WRITE_COUNT - 1) > 0;
 #pragma unroll 1
 	while (first < tile.size[DEPTH]) {
@@ -180,7 +180,7 @@ __device__ __forceinline__ void sweep_tile(const StepFrame &f, const Arrays &a, 
 				index[DEPTH]++;
 			}
 		}
-		if (forwards) { // what a thread would hold for them would cost all sweeps registers
+		if (forwards) { // recomputed: values held for this would cost all sweeps registers
 			const TileColumn<N> o(a, tile, opaque(x), y, first);
 #define FORWARD(K) forward_column<K, N>(to, o);
 			WRITES(FORWARD)
@@ -193,7 +193,7 @@ __device__ __forceinline__ void sweep_tile(const StepFrame &f, const Arrays &a, 
 	}
 }
 
-// rank_steps makes the steps of a launch.
+// rank_steps runs the steps of a launch.
 extern "C" __global__ void __launch_bounds__(RANK_THREADS, RANK_BLOCKS)
     rank_steps(const __grid_constant__ ranks::World world) {
 	grid_dependency_wait();
@@ -214,7 +214,8 @@ extern "C" __global__ void __launch_bounds__(RANK_THREADS, RANK_BLOCKS)
 		inject_fault((unsigned)n);
 		if (n > 0 && !rank.wait_notifications((int)((n - 1) % 2), tile.partners)) break;
 		const Moment moment = {span.step + n, span.start, span.length};
-		const StepFrame f = {moment, held.frame.coordinates, held.frame.parameters};
+		const Frame &its = FRAME_OF(held.given, moment.step);
+		const StepFrame f = {moment, its.coordinates, its.parameters};
 		const int phase = (int)(moment.step % PHASES);
 		const TileTargets to = targets_of(held, *span.steps, me, phase);
 		if (tile.size[0] == 0) continue;

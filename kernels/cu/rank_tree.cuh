@@ -1,8 +1,8 @@
-// The trees by which the ranks of a communicator work on one number together.
+// The trees that the ranks of a communicator use for collectives.
 //
-// Of n ranks, whole is the largest power of two up to n, and 2^levels of it. Rank r below whole has, at each level k
-// below levels, the peer with bit k of r changed, as in recursive doubling. At the last level rank r and rank r + whole
-// are peers, if there is such a rank. So a rank has at most one peer at a level, which has it as its peer.
+// For n ranks, whole = 2^levels is the largest power of two up to n. At each level k below levels, the peer of a rank r
+// below whole is r with bit k flipped, as in recursive doubling. At the last level rank r and rank r + whole are peers,
+// if the latter exists. So a rank has at most one peer per level, and the relation is mutual.
 #pragma once
 
 #include "device.cuh"
@@ -11,11 +11,11 @@ namespace ranks {
 
 enum Collective { BROADCAST, REDUCE, ALLREDUCE };
 
-// The part of a rank in a collective.
+// The role of a rank in a collective.
 struct CommTree {
 	Collective what;
 	int me, whole, levels;
-	unsigned sends, receives; // at which levels, a bit each
+	unsigned sends, receives; // the levels of each, as bits
 
 	// root is 0 if there is none.
 	__device__ CommTree(Collective what, int ranks, int me, int root)
@@ -27,15 +27,14 @@ struct CommTree {
 			sends = receives = (extra() ? 0 : last - 1) | (paired ? last : 0);
 			return;
 		}
-		// The other ranks are reached at levels below the one at which the root is, or the peer of a root that is
-		// extra.
+		// The other ranks are reached at levels below that of the root or, if the root is an extra rank, of its peer.
 		const int seen = me ^ (root & (whole - 1)), level = seen == 0 ? levels : __ffs((unsigned)seen) - 1;
 		unsigned leaves = 0, upward = last;
 		if (!extra()) {
 			leaves = ((1u << level) - 1) | (paired ? last : 0);
 			upward = level < levels ? 1u << level : 0;
 		}
-		if (root >= whole && me == root - whole) { // gets the root's number from it, and gives it the result
+		if (root >= whole && me == root - whole) { // receives the root's number, and sends it the result
 			upward = last;
 			if (what == BROADCAST) leaves &= ~last;
 		}

@@ -1,5 +1,5 @@
-// What a launch of ranks shares with the host, and what its devices share: see ranks.cuh. Go's forms of the structs
-// are in halo/ranks/layout.go.
+// Data that a launch of ranks shares with the host and between devices: see ranks.cuh. The Go counterparts of the
+// structs are in halo/ranks/layout.go.
 #pragma once
 
 #include "device.cuh"
@@ -15,20 +15,20 @@ enum Comm { WORLD, DEVICE };
 
 enum {
 	MAX_DEVICES = 16,
-	MAX_WINDOWS = 16, // of a communicator
+	MAX_WINDOWS = 16, // per communicator
 	MAX_TIMINGS = 1000,
-	LOG_LINES = 256, // that the host has not read yet
-	QUEUED = 64,     // notifications of a queue that its rank has not read yet
-	KEPT = 1024,     // that a rank has read and not taken
+	LOG_LINES = 256, // not yet read by the host
+	QUEUED = 64,     // notifications of a queue not yet read by its rank
+	KEPT = 1024,     // notifications read by a rank and not yet matched
 	MAX_LEVELS = 18, // of the tree of a communicator: fewer than 2^18 ranks
-	BOX_SLOTS = 4,   // parts of collectives that a rank has not read yet, from another rank
-	BOX_VALUES = 32, // of a part, 16 bytes each
-	MAX_ENDS = 16,   // of channels, of a rank
-	COMMANDS = 64,   // that the proxy of a device has not done yet
-	PAYLOAD = 4032,  // bytes that go with a command
+	BOX_SLOTS = 4,   // parts of collectives from another rank that are not yet read
+	BOX_VALUES = 32, // per part, 16 bytes each
+	MAX_ENDS = 16,   // of channels, per rank
+	COMMANDS = 64,   // not yet executed by the proxy of a device
+	PAYLOAD = 4032,  // bytes per command
 };
 
-// What a rank can fail of: Go's failure has the words for it.
+// Reasons for failures of ranks; their texts are in the Go type failure.
 enum Failure {
 	NONE,
 	NO_NOTIFICATIONS,
@@ -52,22 +52,22 @@ enum Failure {
 	BAD_COUNT,
 	BAD_PACKET,
 	BAD_BOX,
-	BY_PROGRAM, // with a code and a detail of its own
+	BY_PROGRAM, // with a user-defined code and detail
 	ENDED,
 };
 
-// What a device and the host tell each other during a run, in host memory.
+// Data that a device and the host exchange during a run, in host memory.
 struct Control {
-	u64 ended;                  // for the host alone: it copies this to the line RUN_ENDED
-	u64 claimed, written;       // by the device: a rank has failed, and has said how
-	u64 failure, rank;          // what it failed of, and its index in the world
-	u64 expected, came, detail; // numbers that go with the failure
-	u64 where;                  // of a window: its slot, and from bit 32 on the rank of the world
-	u64 logged;                 // by the host: how many lines it has read
-	u64 done;                   // by the host: how many commands its proxy has done
+	u64 ended;                  // used only by the host, which copies this to the line RUN_ENDED
+	u64 claimed, written;       // by the device: a rank has failed, and the report is complete
+	u64 failure, rank;          // the reason, and the rank's index in the world
+	u64 expected, came, detail; // details of the failure
+	u64 where;                  // in a window: its slot, and from bit 32 on the rank of the world
+	u64 logged;                 // by the host: number of lines read
+	u64 done;                   // by the host: number of commands executed by its proxy
 };
 
-// A line of the log. The host takes those with the numbers that it expects, and a line's place is used again then.
+// A line of the log. The host reads lines in order of their numbers, and a line's slot is then reused.
 struct LogLine {
 	u64 number; // 1 for the first; written last
 	u64 rank, length;
@@ -77,48 +77,48 @@ enum LogItem { LOG_SIGNED = 1, LOG_UNSIGNED, LOG_DOUBLE };
 
 // One end of a channel, see rank_channel.cuh.
 struct ChannelEnd {
-	u64 *ring;             // of the receiver: slots of words, an even number of them
-	u64 *credit;           // of the sender: how many messages were read
-	u64 first;             // the number of the first message
+	u64 *ring;             // at the receiver: an even number of slots, each of some words
+	u64 *credit;           // at the sender: number of messages read
+	u64 first;             // number of the first message
 	int key, peer;         // Channel::key, -1 for none; the rank of the world at the other end
-	unsigned slots, words; // a power of two; of 4 bytes, of the longest message
+	unsigned slots, words; // slots: a power of two; words: in 4 bytes, of the longest message
 };
 
-// What the proxy of the host is to do, see rank_core.cuh: in host memory, 16 bytes aligned.
+// A command for the proxy of the host, see rank_core.cuh: in host memory, aligned to 16 bytes.
 struct Command {
 	u64 number;                  // 1 for the first; written last
-	u64 reply, taken;            // the number, of FETCH: by the host, the bytes are there; by the device, it has them
-	u64 what, device, at, bytes; // of whose memory, at which address
+	u64 reply, taken;            // the number, of FETCH: the host has written the bytes; the device has read them
+	u64 what, device, at, bytes; // device and address of the memory
 	u64 unused;
 	char payload[PAYLOAD];
 };
 enum CommandKind {
 	STORE = 1,     // the payload to an address
 	FETCH,         // the bytes of an address to the payload
-	RAISE,         // one more at a count of notifications
-	RAISE_BARRIER, // one more at a count of devices, once all that was stored before is there for all
+	RAISE,         // increment a count of notifications
+	RAISE_BARRIER, // increment a count of devices, once all earlier stores are visible to all
 };
 
-// What a kernel is launched with. memories are what each device has for its ranks, all laid out alike: see
+// The argument of a launch. memories points to the memory of each device for its ranks, all with the same layout: see
 // DeviceMemory.
 struct World {
-	i64 limit;                   // of any wait, in ns
-	i64 ranks, devices, device;  // ranks of each device; this device
-	i64 edges;                   // of a rank in the trees of its communicators, see rank_tree.cuh
-	u64 reciprocal;              // of ranks: 2^32 over it, rounded up
-	u64 served;                  // the devices that it reaches by its proxy alone, a bit each
-	u64 windows[2];              // those that the host made, a bit each, by communicator
+	i64 limit;                   // per wait, in ns
+	i64 ranks, devices, device;  // ranks per device; this device
+	i64 edges;                   // per rank in the trees of its communicators, see rank_tree.cuh
+	u64 reciprocal;              // 2^32 / ranks, rounded up
+	u64 served;                  // bits of the devices that it reaches only by its proxy
+	u64 windows[2];              // bits of the windows made by the host, by communicator
 	void *data;                  // of this device
 	Control *control;            // of this device
-	const u64 *ended;            // of this device, in its memory: not 0 once the host has ended the run
+	const u64 *ended;            // in memory of this device: nonzero once the host has ended the run
 	LogLine *log;                // of this device, in host memory
 	Command *commands;           // of this device, in host memory, for its proxy
-	const ChannelEnd *ends;      // MAX_ENDS of each rank of this device; null: none has any
-	char *memories[MAX_DEVICES]; // as this device reaches them, or its proxy, or that of another process
+	const ChannelEnd *ends;      // MAX_ENDS for each rank of this device; null if there are no channels
+	char *memories[MAX_DEVICES]; // as addressed by this device or its proxy, or in another process
 };
 
-// The first lines of the memory that a device has for its ranks. Lines of 128 bytes keep counts apart that are polled
-// by different ranks.
+// The first lines of the memory of a device for its ranks. Separate lines of 128 bytes hold counts that different ranks
+// poll.
 enum Line {
 	DEVICE_ARRIVALS,
 	WORLD_ARRIVALS,
@@ -126,8 +126,8 @@ enum Line {
 	LOG_LINES_CLAIMED,
 	COMMANDS_CLAIMED,
 	SERVED_DEVICES, // as OTHER_DEVICES, by proxies
-	RUN_ENDED,      // by the host: a rank has failed, or the run is to end
-	COMMANDS_DONE,  // two words: a copy of Control::done, and 1 while a rank reads that: see try_claim
+	RUN_ENDED,      // set by the host: a rank has failed, or the run must end
+	COMMANDS_DONE,  // two words: a copy of Control::done, and 1 while a rank reads it: see try_claim
 	LINES = 8
 };
 enum { LINE_BYTES = 128 };
@@ -142,30 +142,31 @@ struct Timings {
 	i64 nanoseconds[MAX_TIMINGS];
 };
 
-// What a rank has read of its queues and keeps, see rank_queue.cuh. Its users hold State::queue_lock. It lies in device
-// memory because racecheck, which looks at shared memory, does not see that the lock orders them.
+// The notifications that a rank has read from its queues and keeps, see rank_queue.cuh, protected by State::queue_lock.
+// They are in device memory because racecheck, which checks shared memory, does not recognize that the lock orders
+// them.
 struct Kept {
 	u64 count, envelopes[KEPT];
-	u64 read[MAX_DEVICES]; // of the queue of each device
-	u64 told[MAX_DEVICES]; // as many as those devices were told of
+	u64 read[MAX_DEVICES]; // from the queue of each device
+	u64 told[MAX_DEVICES]; // as reported to those devices
 };
 
-// The memory that a device has for its ranks.
+// The memory of a device for its ranks.
 struct DeviceMemory {
 	char *at;
 	i64 ranks, devices, edges;
 
 	__device__ u64 *line(Line n) const { return (u64 *)(at + n * LINE_BYTES); }
 	__device__ Timings *timings() const { return (Timings *)(at + LINES * LINE_BYTES); }
-	// How many notifications a rank of the device has had, from ranks of its device and from others. They
-	// are raised at different scopes, and so lie in words of their own.
+	// The number of notifications that a rank of the device has received from ranks of its device and from others. They
+	// are incremented at different scopes, and so are separate words.
 	__device__ u64 *near_count(i64 rank, int tag) const {
 		return (u64 *)(at + LINES * LINE_BYTES + sizeof(Timings)) + rank * RANK_TAGS + tag;
 	}
 	__device__ u64 *far_count(i64 rank, int tag) const { return near_count(ranks, 0) + rank * RANK_TAGS + tag; }
-	// The same by proxies, which store whole counts.
+	// Notifications by proxies, which store whole counts.
 	__device__ u64 *served_count(i64 rank, int tag) const { return far_count(ranks, 0) + rank * RANK_TAGS + tag; }
-	// How many parts the peer of a rank of the device at an edge has read, of those that this rank sent it.
+	// The number of parts sent by a rank of the device at an edge that its peer has read.
 	__device__ u64 *credit(i64 rank, i64 edge) const {
 #ifdef RANK_PROXY
 		return served_count(ranks, 0) + rank * edges + edge;
@@ -177,14 +178,15 @@ struct DeviceMemory {
 	__device__ WindowEntry *window(int slot, i64 rank) const {
 		return (WindowEntry *)credit(ranks, 0) + slot * ranks * devices + rank;
 	}
-	// Where the parts arrive that a rank of the device gets at an edge.
+	// The buffers for parts that a rank of the device receives at an edge.
 	__device__ u64 *box(i64 rank, i64 edge) const {
 		const u64 before = (u64)((char *)window(2 * MAX_WINDOWS, 0) - at);
 		return (u64 *)(at + (before + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES) +
 		       (rank * edges + edge) * (BOX_SLOTS * BOX_VALUES * 2);
 	}
-	// How many places of the queue that a rank of the world has for this device were claimed, and how many it has
-	// read; the queue that a rank of this device has for a device; and what a rank of this device keeps.
+	// The number of slots claimed in the queue that a rank of the world has for this device, and the number it has
+	// read; the queue that a rank of this device has for a device; and the notifications that a rank of this device
+	// keeps.
 	__device__ u64 *claimed(i64 rank) const { return box(ranks, 0) + 2 * rank; }
 	__device__ u64 *read(i64 rank) const { return claimed(rank) + 1; }
 	__device__ u64 *queue(i64 rank, i64 device) const {
@@ -193,15 +195,15 @@ struct DeviceMemory {
 	__device__ Kept *kept(i64 rank) const { return (Kept *)queue(ranks, 0) + rank; }
 };
 
-// A window: memory of each rank of a communicator, which the others may write to and read.
+// A window: memory of each rank of a communicator that the others may write to and read.
 struct Window {
-	int slot; // below 0: none
+	int slot; // negative: none
 	Comm comm;
 
 	__device__ bool exists() const { return slot >= 0; }
 };
 
-// A channel that the host made, by its number.
+// A channel made by the host, by its number.
 struct Channel {
 	int number;
 

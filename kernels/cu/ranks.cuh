@@ -1,9 +1,8 @@
-// Ranks: thread blocks that put data into each other's memory and notify each other, on one GPU or several,
-// while they run. The model is dCUDA's: Gysi, Bär and Hoefler 2016, Kuster 2017.
+// Ranks: thread blocks that put data into each other's memory and notify each other, on one or several GPUs, while they
+// run. This is the model of dCUDA: Gysi, Bär and Hoefler 2016, Kuster 2017.
 //
-// A kernel has one parameter, a World. All its blocks run together, on every device of the world, and each is
-// a rank. Ranks make a window of memory that others may write to, put data there, and wait until they are
-// told of data that came:
+// A kernel has one parameter, a World. All its blocks run concurrently, on every device of the world, and each is a
+// rank. Ranks make a window of memory that others may write to, put data there, and wait for notifications of data:
 //
 //     #include "ranks.cuh"
 //
@@ -18,17 +17,17 @@
 //         rank.finish();
 //     }
 //
-// All threads of a block call each function together, and get the same result, unless it says otherwise.
-// Functions with a Group in angle brackets are for the threads of a block, ranks::Block, if nothing is said;
-// with ranks::Warp they are called by all lanes of a warp, with ranks::Thread by one thread.
+// All threads of a block must call each function, and get the same result, unless stated otherwise. Functions with a
+// Group template argument are called by all threads of a block with ranks::Block, the default; by all lanes of a warp
+// with ranks::Warp; and by one thread with ranks::Thread.
 //
 // After a wait that timed out, or another failure, all functions return immediately, and those that return bool return
-// false. The host says what happened.
+// false. The host reports the error.
 //
-// Options: RANK_CHECKS, for a check of the arguments of every call; RANK_QUEUES, for notifications that keep their
-// window and source, RANK_PROXY, where proxies serve devices, and RANK_TAGS, how many tags there are;
-// RANK_CALLED_COPIES, for puts whose copies are a function that is called, and not part of each: that may take fewer
-// registers where a kernel puts at several places; RANK_WORDS, see rank_copy.cuh.
+// Options: RANK_CHECKS, to check the arguments of every call; RANK_QUEUES, for notifications that include their window
+// and source; RANK_PROXY, if proxies serve devices; RANK_TAGS, the number of tags; RANK_CALLED_COPIES, to make the
+// copies of puts a called function instead of inlining them, which may take fewer registers if a kernel puts at several
+// places; RANK_WORDS, see rank_copy.cuh.
 #pragma once
 
 #include "flags.cuh"
@@ -47,7 +46,7 @@
 
 namespace ranks {
 
-// copy_put copies what is put.
+// copy_put copies the data of a put.
 template <typename Group> __device__ RANK_COPY void copy_put(char *to, const void *from, i64 bytes) {
 	copy<Group>(to, from, bytes);
 }
@@ -73,15 +72,15 @@ class Rank : public Channels {
 	// finish is the last call of every block; it returns once all ranks have called it.
 	__device__ void finish() {
 #ifdef RANK_QUEUES
-		Block::sync(); // no group waits any more for what is dropped now
+		Block::sync(); // no group waits any more for notifications that are dropped now
 		if (threadIdx.x == 0) state.finishing = 1;
 #endif
 		barrier(WORLD);
 	}
 
-	// create_window makes a window of the memory that each rank of the communicator gives, which may be of any
-	// size, also 0, and overlap those of other ranks. All ranks of the communicator call it. The window does not
-	// exist where the communicator has MAX_WINDOWS already, or the run has failed.
+	// create_window makes a window of the memory that each rank of the communicator passes, which may be of any size,
+	// including 0, and overlap that of other ranks. All ranks of the communicator call it. The window does not exist if
+	// the communicator already has MAX_WINDOWS, or the run has failed.
 	__device__ Window create_window(Comm comm, void *base, i64 bytes) {
 		const int place = __ffsll((i64)~state.windows[comm]) - 1;
 		if (threadIdx.x == 0) check(bytes >= 0, BAD_COUNT, 0, bytes, 0);
@@ -97,8 +96,8 @@ class Rank : public Channels {
 		return {barrier(comm) ? w.slot : -1, comm};
 	}
 
-	// free_window ends a window. All ranks of the communicator call it, for several windows in the same order on all
-	// ranks; no rank uses the window any more. It has no effect on a window that the host made.
+	// free_window frees a window. All ranks of the communicator call it, in the same order for several windows; no rank
+	// may use the window afterwards. It has no effect on a window made by the host.
 	__device__ void free_window(Window w) {
 		if (threadIdx.x == 0) check(is_open(w), BAD_WINDOW, 0, w.slot, 0);
 		barrier(w.comm);
@@ -108,26 +107,26 @@ class Rank : public Channels {
 		Block::sync();
 	}
 
-	// pointer returns where a rank's window lies, if this device can reach it, else 0, as for a window that does not
-	// exist; to any thread. With RANK_CHECKS a window or a rank that does not exist ends the run.
+	// pointer returns the address of a rank's window if this device can access it, else 0, as for a window that does
+	// not exist. Any thread may call it. With RANK_CHECKS an invalid window or rank ends the run.
 	__device__ char *pointer(Window w, int rank) {
 		return !valid(w, rank, 0, 0) || served_by(in_world(w.comm, rank)) >= 0 ? 0 : (char *)entry(w, rank).base;
 	}
 
-	// put puts bytes at an offset into the window of a rank of its communicator. It takes what all threads of the
-	// group have stored. The source may be changed after a flush. It sends no notification.
+	// put puts bytes at an offset into the window of a rank of its communicator. It includes the stores of all threads
+	// of the group. The source may be changed after a flush. It sends no notification.
 	template <typename Group = Block> __device__ void put(Window w, int to, i64 offset, i64 bytes, const void *from) {
 		put_and<Group, false>(w, to, offset, bytes, from, 0);
 	}
 
-	// put_notify is put, and then notify. One notification tells of all that the group has put to that rank before.
+	// put_notify is put followed by notify. One notification covers all earlier puts of the group to that rank.
 	template <typename Group = Block>
 	__device__ void put_notify(Window w, int to, i64 offset, i64 bytes, const void *from, int tag) {
 		put_and<Group, true>(w, to, offset, bytes, from, tag);
 	}
 
-	// notify sends a notification with a tag to a rank of the communicator. A rank that has taken it sees all that
-	// the group has put to that rank before.
+	// notify sends a notification with a tag to a rank of the communicator. A rank that has received it sees all
+	// earlier puts of the group to that rank.
 	template <typename Group = Block> __device__ void notify(int to, Comm comm, int tag) {
 		const bool right = Group::thread() == 0 && !state.failed && valid(comm, to, tag);
 		const u64 count = right ? count_of(in_world(comm, to)) : 0;
@@ -135,10 +134,10 @@ class Rank : public Channels {
 		if (right) raise(comm, to, count, tag, NO_WINDOW);
 	}
 
-	// put_box is put of a box: rows of so many bytes, in planes, as far apart at the target and in the source as the
-	// strides say, in bytes. Those of the target may be negative, those of the source, which begins with the first row,
-	// may not. A box of two dimensions has one plane; one of no bytes, rows or planes puts nothing, at an offset up to
-	// the end of the window.
+	// put_box is put for a box: rows of bytes in planes, with strides in bytes at the target and in the source. Strides
+	// at the target may be negative; those of the source, which starts with the first row, must not. A box of two
+	// dimensions has one plane; a box of no bytes, rows or planes puts nothing, at an offset up to the end of the
+	// window.
 	struct Rows {
 		i64 bytes, rows, planes;
 	};
@@ -169,8 +168,8 @@ class Rank : public Channels {
 		else copy_box<Group, char>(t, there, size, f, here);
 	}
 
-	// get gets bytes from an offset of the window of a rank. They are there after a flush. It sees what notifications
-	// and barriers have ordered before it.
+	// get gets bytes from an offset of the window of a rank. They are available after a flush. It sees the data ordered
+	// by earlier notifications and barriers.
 	template <typename Group = Block> __device__ void get(Window w, int rank, i64 offset, i64 bytes, void *to) {
 		if (!goes_on<Group>() || !valid(w, rank, offset, bytes)) return;
 		const char *const from = (const char *)entry(w, rank).base + offset;
@@ -179,19 +178,19 @@ class Rank : public Channels {
 		else copy<Group>(to, from, bytes);
 	}
 
-	// get_notify is get, and then notifies the rank whose window was read: it may write there again.
+	// get_notify is get, and then notifies the rank whose window was read that it may overwrite the data.
 	template <typename Group = Block>
 	__device__ void get_notify(Window w, int rank, i64 offset, i64 bytes, void *to, int tag) {
 		get<Group>(w, rank, offset, bytes, to);
 		if (w.exists()) notify<Group>(rank, w.comm, tag);
 	}
 
-	// flush is local completion: it returns once the sources of all puts of the group may be changed, and what it got
-	// is there. It does not wait for the ranks that were put to.
+	// flush is local completion: it returns once the sources of all puts of the group may be changed and the data of
+	// its gets is available. It does not wait for the targets of puts.
 	template <typename Group = Block> __device__ void flush(Window) { Group::sync(); }
 
-	// test_notifications takes count notifications of a tag and returns true, or takes none and returns false. One
-	// group at a time may wait for a tag, or test it.
+	// test_notifications consumes count notifications of a tag and returns true, or consumes none and returns false.
+	// Only one group at a time may wait for a tag or test it.
 	template <typename Group = Block> __device__ bool test_notifications(int tag, u64 count) {
 #ifdef RANK_QUEUES
 		return test_notifications<Group>(match_of<Group>(tag), count);
@@ -203,7 +202,7 @@ class Rank : public Channels {
 		return Group::all(came);
 	}
 
-	// wait_notifications waits until it can take count notifications of a tag.
+	// wait_notifications waits until it can consume count notifications of a tag.
 	template <typename Group = Block> __device__ bool wait_notifications(int tag, u64 count) {
 #ifdef RANK_QUEUES
 		return wait_notifications<Group>(match_of<Group>(tag), count);
@@ -221,7 +220,7 @@ class Rank : public Channels {
 	}
 
 #ifdef RANK_QUEUES
-	// The same for notifications that match, in the order in which they came.
+	// The same for notifications that match, in order of arrival.
 	template <typename Group = Block> __device__ bool test_notifications(const Match &m, u64 count) {
 		Envelope first;
 		return test_match<Group>(m, count, first);
@@ -231,8 +230,8 @@ class Rank : public Channels {
 		return wait_match<Group>(m, count, first);
 	}
 
-	// test_one and wait_one are the same for one notification, the first that matches, and tell all threads where it
-	// comes from. If they return false, from is as before.
+	// test_one and wait_one are the same for one notification, the first that matches, and return its origin to all
+	// threads. If they return false, from is unchanged.
 	template <typename Group = Block> __device__ bool test_one(const Match &m, Notification &from) {
 		Envelope first{};
 		return test_match<Group>(m, 1, first) && share_envelope<Group>(first, from);
@@ -260,8 +259,8 @@ class Rank : public Channels {
 	}
 #endif
 
-	// wait_any waits for one notification with a tag from first_tag to first_tag + tags - 1, takes it, and returns its
-	// tag. It returns -1 if the wait timed out or the run has ended.
+	// wait_any waits for one notification with a tag from first_tag to first_tag + tags - 1, consumes it, and returns
+	// its tag. It returns -1 if the wait timed out or the run has ended.
 	template <typename Group = Block> __device__ int wait_any(int first_tag, int tags) {
 		int found = -1;
 		if (Group::thread() == 0 && !state.failed && check(tags > 0, BAD_COUNT, 0, tags, 0) && valid_tag(first_tag) &&
@@ -281,7 +280,7 @@ class Rank : public Channels {
 		return share<Group>(found);
 	}
 
-	// start_timer and stop_timer are called by all ranks of a device, and wait for all of them. The host gets the
+	// start_timer and stop_timer are called by all ranks of a device, and wait for all of them. The host receives the
 	// time from each start to the next stop.
 	__device__ void start_timer() {
 		barrier(DEVICE);
@@ -298,8 +297,8 @@ class Rank : public Channels {
 		t->count++;
 	}
 
-	// log writes a line of text and numbers, as which a char counts, to the log of the run, those that the first thread
-	// of the block has. It waits where the host has not read LOG_LINES of the device yet.
+	// log writes a line of text and numbers to the log of the run, using the values of the block's first thread. A char
+	// counts as a number. It waits while the host has LOG_LINES of the device still to read.
 	template <typename... Items> __device__ void log(const Items &...items) {
 		if (threadIdx.x != 0 || state.failed) return;
 		LogText text;
@@ -314,13 +313,13 @@ class Rank : public Channels {
 		store_release_sys(&line.number, n + 1);
 	}
 
-	// fail ends the run with a code of the program, as a wait that timed out does: Run returns an error with the rank,
-	// the code, the detail, and what the program says that the code means. One thread calls it, or several: the first
-	// counts. The caller goes on, and all functions return immediately.
+	// fail ends the run with a user-defined code, like a wait that timed out: Run returns an error with the rank, the
+	// code, the detail, and the program's description of the code. One or more threads call it; the first call counts.
+	// The caller continues, and all functions return immediately.
 	__device__ void fail(i64 code, i64 detail = 0) { Channels::fail(BY_PROGRAM, (u64)code, 0, (u64)detail); }
 
-	// ended returns to all threads of a group the same: whether the run has ended, by a failure anywhere or by the
-	// host. It reads memory of the device; a loop that waits has the results of its waits instead.
+	// ended returns to all threads of a group whether the run has ended, by a failure anywhere or by the host. It reads
+	// memory of the device; a loop with waits should use their results instead.
 	template <typename Group = Block> __device__ bool ended() {
 		bool on = true;
 		if (Group::thread() == 0) {
@@ -334,18 +333,18 @@ class Rank : public Channels {
 	using Channels::fail;
 	enum { SMALL = 512 }; // bytes that one warp puts
 
-	// put_and puts, and then notifies if it is to.
+	// put_and puts, and optionally notifies.
 	template <typename Group, bool NOTIFIES>
 	__device__ __forceinline__ void put_and(Window w, int to, i64 offset, i64 bytes, const void *from, int tag) {
 		const bool on = !state.failed;
 		Route route{};
 		bool right = false;
-		if (Group::WHOLE) { // the first warp finds out where while the others come
+		if (Group::WHOLE) { // the first warp finds the route while the others arrive
 			if (Group::in_first_warp()) {
 				right = valid(w, to, offset, bytes) && (!NOTIFIES || valid_tag(tag));
 				if (right) route = recent(w, to);
 			}
-			if (bytes <= SMALL) { // and puts alone
+			if (bytes <= SMALL) { // and puts without the others
 				Group::sync();
 				if (!Group::in_first_warp() || !Warp::all(on && right)) return;
 				deliver<Warp>(w, to, (char *)route.base + offset, from, bytes);
@@ -384,7 +383,7 @@ class Rank : public Channels {
 		}
 	}
 
-	// raise notifies a rank of what was put into a window, in one thread. count is that of the route to the rank.
+	// raise notifies a rank of data put into a window, in one thread. count is that of the route to the rank.
 	__device__ __forceinline__ void raise(Comm comm, int to, u64 count, int tag, int slot) {
 #ifdef RANK_QUEUES
 		const Place place = place_of(in_world(comm, to));
@@ -397,7 +396,7 @@ class Rank : public Channels {
 		else add_release_gpu((u64 *)count + tag, 1);
 	}
 
-	// notifications returns how many of a tag have come and were not taken, in one thread; it orders nothing.
+	// notifications returns how many of a tag have arrived and were not consumed, in one thread; it orders nothing.
 	__device__ u64 notifications(int tag) const {
 		const DeviceMemory b = mine();
 		u64 came = load_relaxed_sys(b.near_count(blockIdx.x, tag));
@@ -406,17 +405,17 @@ class Rank : public Channels {
 		return came - state.consumed[tag];
 	}
 
-	// The counts of notifications of a tag that a group polls: one thread all of them, each lane of a warp one. With
-	// several devices each two lanes add the counts of near and far ranks, with proxies each four lanes those of all
-	// three kinds, so that a poll has no branch.
+	// The counts of notifications of a tag that a group polls: one thread polls all of them, each lane of a warp polls
+	// one. With several devices, pairs of lanes add the counts of near and far ranks; with proxies, groups of four
+	// lanes add all three kinds, so that a poll has no branch.
 	template <typename Group> struct Sources {
 		static constexpr bool ONE = same<Group, Thread>::value;
-		const u64 *count; // of this lane; of one thread: that of its device
+		const u64 *count; // for this lane; for one thread: the count of its device
 		bool adds;        // with proxies: whether no other of the four lanes has this lane's count
 		bool alone;       // whether the world has one device
 
-		// came returns whether so many have come in all, and orders nothing. acquire acquires what was put before
-		// those.
+		// came returns whether the given total has arrived, and orders nothing. acquire acquires the data put before
+		// those notifications.
 		__device__ __forceinline__ bool came(const Rank &rank, int tag, u64 enough) const {
 			u64 all = load_relaxed_sys(count);
 			if (ONE) {
@@ -448,8 +447,8 @@ class Rank : public Channels {
 		return s;
 	}
 
-	// take takes count notifications and returns true, or returns false if there are fewer. If it waits, it does so
-	// until there are as many, and returns false if the wait timed out or the run has ended.
+	// take consumes count notifications and returns true, or returns false if there are fewer. If it waits, it does so
+	// until there are enough, and returns false if the wait timed out or the run has ended.
 	template <typename Group> __device__ __forceinline__ bool take(int tag, u64 count, bool waits) {
 		const u64 enough = state.consumed[tag] + count;
 		const Sources<Group> s = sources<Group>(tag);
@@ -480,13 +479,13 @@ class Rank : public Channels {
 		return Match(ANY, tag);
 	}
 	__device__ bool valid_match(const Match &m, u64 count) {
-		// Checked always: a wait for a window that does not exist would end at the limit.
+		// Always checked: a wait for an invalid window would run until the limit.
 		if (m.window.slot != ANY_WINDOW && !m.window.exists()) return fail(BAD_WINDOW, 0, m.window.slot, 0), false;
 		return valid_count(count) && (m.tag == ANY || valid_tag(m.tag)) &&
 		       check(m.source >= ANY && m.source < size(), BAD_RANK, size(), m.source, 0);
 	}
 
-	// test_match and wait_match say in the first thread which notification is the first of those that are taken.
+	// test_match and wait_match return in the first thread the first of the consumed notifications.
 	template <typename Group> __device__ bool test_match(const Match &m, u64 count, Envelope &first) {
 		bool came = true;
 		if (Group::thread() == 0) came = !state.failed && valid_match(m, count) && match(m, count, first);
@@ -503,7 +502,7 @@ class Rank : public Channels {
 		}
 		return Group::all(came);
 	}
-	// share_envelope tells all threads of a group where the notification of the first comes from.
+	// share_envelope gives all threads of a group the origin of the first thread's notification.
 	template <typename Group> __device__ bool share_envelope(Envelope first, Notification &from) {
 		const int slot = share<Group>(first.slot());
 		from.window = slot == NO_WINDOW ? Window{NO_WINDOW, WORLD} : Window{slot, (Comm)(slot / MAX_WINDOWS)};
@@ -512,8 +511,8 @@ class Rank : public Channels {
 		return true;
 	}
 
-	// match takes count notifications that match, those that came first, if there are as many, in one thread, and says
-	// which is the first. Several threads may call it at once. They spin: the holder of the lock never waits.
+	// match consumes the first count notifications that match, if there are enough, in one thread, and returns the
+	// first of them. Several threads may call it at once. They spin: the holder of the lock never waits.
 	__device__ bool match(const Match &m, u64 count, Envelope &first) {
 		while (!try_lock(&state.queue_lock)) {
 		}

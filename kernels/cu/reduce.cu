@@ -1,7 +1,7 @@
-// The sum, the sum of squares, the minimum or the maximum of each value of the points of a box.
+// The sum, sum of squares, minimum or maximum of each value over the points of a box.
 //
-// Options: NUMBER, the type of a value; TOTAL, the type of its least and largest: double for reals, i64 for
-// integers, whose sums are of that type too, and wrap. Sums of reals and of squares are those of sums.cuh.
+// Options: NUMBER, the type of a value; TOTAL, the type of a minimum or maximum: double for reals, i64 for integers.
+// Sums of integers are i64 too, and wrap. Sums of reals and of squares are those of sums.cuh.
 
 #include "common.cuh"
 #include "folding.cuh"
@@ -14,11 +14,11 @@
 
 struct Reduce {
 	const NUMBER *data;
-	void *partial; // a total of each block, those of a value together
-	void *result;  // a total of each value; squares of double have SCALES
+	void *partial; // one total per block, grouped by value
+	void *result;  // one total per value; squares of double have SCALES
 	Strides strides;
 	Region region;
-	i64 values; // of a point; block y reduces value y
+	i64 values; // per point; block y reduces value y
 	i64 blocks;
 };
 
@@ -29,9 +29,9 @@ __device__ inline double lowest(double) { return -highest(0.0); }
 __device__ inline i64 highest(i64) { return 0x7fffffffffffffffLL; }
 __device__ inline i64 lowest(i64) { return -0x7fffffffffffffffLL - 1; }
 
-// Operations: the total of no value, of one value, and of two totals.
+// Operations: the total of no values, of one value, and of two totals.
 
-// Of whole numbers.
+// For integers.
 struct Sum {
 	typedef i64 Total;
 	__device__ static Total none() { return 0; }
@@ -39,7 +39,7 @@ struct Sum {
 	__device__ static Total join(Total a, Total b) { return (i64)((u64)a + (u64)b); }
 };
 
-// A NaN, which is not equal to itself, wins.
+// NaN, which is not equal to itself, takes precedence.
 struct Min {
 	typedef TOTAL Total;
 	__device__ static Total none() { return highest(Total()); }
@@ -66,7 +66,7 @@ template <typename Op> __device__ typename Op::Total reduce_block(typename Op::T
 	return t;
 }
 
-// reduce_box writes one total a block.
+// reduce_box writes one total per block.
 template <typename Op> __device__ void reduce_box(const Reduce &a) {
 	const i64 rows = a.region.ny * a.region.nz;
 	const int lane = threadIdx.x & 31;
@@ -80,7 +80,7 @@ template <typename Op> __device__ void reduce_box(const Reduce &a) {
 	if (threadIdx.x == 0) ((typename Op::Total *)a.partial)[blockIdx.y * a.blocks + blockIdx.x] = t;
 }
 
-// reduce_blocks joins the totals of the blocks, by one block for each value.
+// reduce_blocks combines the totals of the blocks, with one block per value.
 template <typename Op> __device__ void reduce_blocks(const Reduce &a) {
 	const typename Op::Total *partial = (const typename Op::Total *)a.partial + blockIdx.y * a.blocks;
 	typename Op::Total t = Op::none();
@@ -97,7 +97,7 @@ struct Values {
 	__device__ double of(NUMBER v) { return (double)v; }
 };
 
-// Squares of numbers times a power of two, and the largest magnitude of these.
+// Squares of values times a power of two, and the largest magnitude of the scaled values.
 struct Squares {
 	enum { SIGNED = false };
 	double scale;
@@ -110,11 +110,11 @@ struct Squares {
 	}
 };
 
-// Squares of double may overflow or underflow. So there are three sums for each value of a point: of all numbers, of
-// all times 2^-600, and of all times 2^600. Blocks whose largest number is not so large or so small leave the last two out.
+// Squares of double may overflow or underflow. So there are three sums per value: of the numbers, of the numbers times
+// 2^-600, and of the numbers times 2^600. Blocks without such large or small numbers omit the last two.
 enum { SCALES = sizeof(NUMBER) > 4 && (NUMBER)0.5 != 0 ? 3 : 1 };
 
-// sum_box_reals writes one sum a block, from a place among those of all values on, and the largest magnitude.
+// sum_box_reals writes one sum per block, at a given offset in those of all values, and the largest magnitude.
 template <typename Term> __device__ void sum_box_reals(const Reduce &a, Term term, i64 first = 0, double *largest = 0) {
 	RunningSum some;
 	BinnedSum all;
@@ -130,7 +130,7 @@ template <typename Term> __device__ void sum_box_reals(const Reduce &a, Term ter
 	reduce_block(mine, to);
 }
 
-// sum_scaled_squares writes the second and the third sum of a block.
+// sum_scaled_squares writes the second and third sums of a block.
 __device__ inline void sum_scaled_squares(const Reduce &a, double largest) {
 	const bool large = largest > 0x1p400, small = 0 < largest && largest < 0x1p-400;
 	StoredSum *sums = (StoredSum *)a.partial + blockIdx.y * a.blocks + blockIdx.x;
@@ -141,7 +141,7 @@ __device__ inline void sum_scaled_squares(const Reduce &a, double largest) {
 	if (large || small) sum_box_reals(a, Squares(large ? 0x1p-600 : 0x1p600), large ? a.values : 2 * a.values);
 }
 
-// sum_blocks_reals joins the sums of the blocks, by one block for each value.
+// sum_blocks_reals combines the sums of the blocks, with one block per value.
 __device__ inline void sum_blocks_reals(const Reduce &a) {
 	__shared__ StoredSum threads[32 * WARPS];
 	const StoredSum *partial = (const StoredSum *)a.partial + blockIdx.y * a.blocks;

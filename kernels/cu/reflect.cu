@@ -1,5 +1,6 @@
-// Ghosts that are made from points before a boundary. By odd reflection a ghost one step beyond it becomes twice the
-// boundary value, less the value one step inside; by a scale it becomes a factor times one value, plus a shift.
+// Ghosts computed from points before a boundary. By odd reflection, a ghost one step beyond the boundary becomes twice
+// the boundary value minus the value one step inside. By an affine rule, it becomes a factor times one value plus a
+// weight times a given number of the ghost.
 //
 // Option: REAL.
 
@@ -10,7 +11,7 @@ struct Reflect {
 	REAL *field;
 	Strides strides;
 	Region ghosts;
-	i64 step; // from a ghost to the boundary, and from there to the point inside
+	i64 step; // offset from a ghost to the boundary, and from there to the point inside
 };
 
 extern "C" __global__ void __launch_bounds__(256) reflect(const __grid_constant__ Reflect a) {
@@ -23,20 +24,22 @@ extern "C" __global__ void __launch_bounds__(256) reflect(const __grid_constant_
 	}
 }
 
-struct Scale {
-	Reflect ghosts; // its step is from a ghost to its value
-	struct {
-		double factor, shift;
-	} scale;
+struct Affine {
+	Reflect ghosts; // its step is the offset from a ghost to its value
+	double factor, weight;
+	const REAL *given; // given number of the first ghost
+	Strides strides;   // strides of given
 };
 
-extern "C" __global__ void __launch_bounds__(256) scale(const __grid_constant__ Scale a) {
+extern "C" __global__ void __launch_bounds__(256) affine(const __grid_constant__ Affine a) {
 	grid_dependency_wait();
 	const i64 points = a.ghosts.ghosts.nx * a.ghosts.ghosts.ny * a.ghosts.ghosts.nz;
+#pragma unroll 1 // avoids register spills around a division
 	for (i64 n = thread_index(); n < points; n += thread_count()) {
 		const Point p = point(a.ghosts.ghosts, n);
 		REAL *ghost =
 		    a.ghosts.field + a.ghosts.ghosts.first + p.x + p.y * a.ghosts.strides.pitch + p.z * a.ghosts.strides.plane;
-		*ghost = (REAL)a.scale.factor * ghost[a.ghosts.step] + (REAL)a.scale.shift;
+		const REAL given = a.given[p.x + p.y * a.strides.pitch + p.z * a.strides.plane];
+		*ghost = (REAL)a.factor * ghost[a.ghosts.step] + (REAL)a.weight * given;
 	}
 }

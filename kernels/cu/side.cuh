@@ -1,16 +1,16 @@
-// What lies behind the sides of a box that is swept at several levels.
+// The ghosts behind the sides of a box that is swept at several levels.
 #pragma once
 
 #include "device.cuh"
 
-// See temporal.Side. Kernels for stencils that reach one point meet the first three.
+// See temporal.Side. Kernels for stencils of radius 1 use only the first three.
 enum Side { OPEN, FIXED, MIRROR, REPEAT, ODD };
 
-// What a place along an axis stands for.
+// The source of the value at a place along an axis.
 struct Place {
-	int at;     // where the value is taken from
-	bool fixed; // it lies behind a wall and keeps its value
-	bool odd;   // twice the value one place inwards, less that two places inwards
+	int at;     // the place whose value is used
+	bool fixed; // the place is behind a wall and keeps its value
+	bool odd;   // twice the value one place inward, minus that two places inward
 };
 
 __device__ __forceinline__ Place place(int at, int n, int low, int high) {

@@ -1,7 +1,7 @@
-// A point function's view of a point, and of what it computes there.
+// A point function's view of a point and its results.
 //
-// accesses.cuh, which source.go of kernels/sweep writes for each point function, describes
-// the accesses and holds the function:
+// accesses.cuh, which source.go of kernels/sweep generates for each point function, describes the accesses and contains
+// the function:
 //
 //	DIMS                       2 or 3
 //	GROUP                      points of a group
@@ -17,14 +17,14 @@
 //	Parameters                 the numbers that a launch is given
 //	point_function::call(p)    the function
 //
-// This header has no guard, nor have accesses.cuh and stream.cuh: a program of several stages
-// includes them once for each, in a namespace of its own.
+// Like accesses.cuh and stream.cuh, this header has no include guard: a program with several stages includes them once
+// per stage, each in a separate namespace.
 
 #include "access.cuh"
 #include "accesses.cuh"
 #include "totals.cuh"
 
-// A time step, counted from 1: steps are of one length, and the first begins at start.
+// A time step, counted from 1: steps have equal lengths, and the first begins at start.
 struct Moment {
 	i64 step;
 	double start, length;
@@ -32,20 +32,20 @@ struct Moment {
 	__device__ __forceinline__ double time() const { return start + (double)(step - 1) * length; }
 };
 
-// Where points lie: the one with index i at (i + shift) * spacing.
+// The coordinates of points: index i is at (i + shift) * spacing.
 struct Coordinates {
 	double shift[3], spacing[3];
 };
 
-// Where the arrays lie: for each the address that the point of index 0, 0, 0 has, or would
-// have, and the strides of each class.
+// The addresses of the arrays: for each array the address of point 0, 0, 0, which may be outside, and the strides of
+// each class.
 struct Arrays {
 	u64 address[ARRAYS];
 	Strides strides[CLASSES];
 };
 
-// The place of a group in all arrays: an offset for each class of strides, which takes the fewest
-// registers, or where there are few arrays the addresses, which take the fewest instructions.
+// The position of a group in all arrays: an offset for each class of strides, which takes the fewest registers, or for
+// few arrays the addresses, which take the fewest instructions.
 struct Cursor {
 	const Arrays &arrays;
 	Strides strides[CLASSES];
@@ -142,8 +142,7 @@ template <int N, int LAYERS> struct Windows {
 		READS(STEP)
 #undef STEP
 	}
-	// prefetch has the group that is read m layers behind the last one needed brought into the
-	// second-level cache.
+	// prefetch loads the group m layers behind the last one needed into the L2 cache.
 	__device__ __forceinline__ void prefetch(int m, const Cursor &c) const {
 #define PREFETCH(K) \
 	if (Read<K>::low(-Read<K>::ROW_LOW, GROUP_PART) <= Read<K>::high(-Read<K>::ROW_LOW, GROUP_PART)) \
@@ -153,7 +152,7 @@ template <int N, int LAYERS> struct Windows {
 	}
 };
 
-// What a point function gives at a group of points.
+// The results of a point function at a group of points.
 template <int N> struct Results {
 #define WRITTEN(K) \
 	Group<typename Written<K>::T, N> written##K; \
@@ -167,20 +166,20 @@ template <int N> struct Results {
 #undef REDUCED
 };
 
-// What one thread finds of norms and reductions at few points, as many as RunningSum has terms.
+// The norms and reductions of one thread at a few points, at most as many as RunningSum supports terms.
 struct Totals {
 #define NORM(K) \
 	FieldNorms<typename Norm<K>::T> norm##K; \
 	__device__ __forceinline__ FieldNorms<typename Norm<K>::T> &of(Constant<K>) { return norm##K; }
 	NORMS(NORM)
 #undef NORM
-	void of(); // there may be no other
+	void of(); // declares of even if there are no norms
 	template <int K> __device__ __forceinline__ auto &norm() { return of(Constant<K>()); }
 #define REDUCED(K) RunningReduction<Reduced<K>::OP> reduced##K;
 	REDUCTIONS(REDUCED)
 #undef REDUCED
 
-	// add adds what was reduced at those points of a group that are inside.
+	// add adds the values reduced at the points of a group that are inside.
 	template <int N> __device__ __forceinline__ void add(const Results<N> &r, unsigned inside) {
 #define ADD(K) \
 	{ \
@@ -194,7 +193,7 @@ struct Totals {
 	}
 };
 
-// The same at many points.
+// The same for many points.
 struct BinnedTotals {
 #define NORM(K) BinnedNorms norm##K;
 	NORMS(NORM)
@@ -203,7 +202,7 @@ struct BinnedTotals {
 	REDUCTIONS(REDUCED)
 #undef REDUCED
 
-	// take moves what was found at other points here.
+	// take moves the values of another one here.
 	__device__ __forceinline__ void take(Totals &t) {
 #define NORM(K) norm##K.take(t.norm##K);
 		NORMS(NORM)
@@ -214,7 +213,7 @@ struct BinnedTotals {
 	}
 };
 
-// reduce_block puts all that the threads of a block found there.
+// reduce_block stores the results over all threads of a block.
 __device__ __forceinline__ void reduce_block(const BinnedTotals &t, double *there) {
 #define NORM(K) ::reduce_block(t.norm##K, (NormSum *)there), there += sizeof(NormSum) / 8;
 	NORMS(NORM)
@@ -224,7 +223,7 @@ __device__ __forceinline__ void reduce_block(const BinnedTotals &t, double *ther
 #undef REDUCED
 }
 
-// A point, as a point function sees it in the Windows of a group.
+// A point of a group's Windows, as passed to a point function.
 template <int N, int LAYERS> struct Site {
 	const Windows<N, LAYERS> &windows;
 	Results<N> &results;
@@ -234,8 +233,8 @@ template <int N, int LAYERS> struct Site {
 	int layer, v;
 	i64 index[3]; // of the first point of the group
 
-	// at is the value of an access, or of a component of it, at an offset from the point. Offsets
-	// are constants of the footprint.
+	// at returns the value of an access, or of one of its components, at an offset from the point. Offsets must be
+	// constants of the footprint.
 	template <int R, int W, int C>
 	__device__ __forceinline__ auto at(Access<R, W, C>, int dx = 0, int dy = 0, int dz = 0) const {
 		static_assert(R >= 0, "at() of an access that is only written");
@@ -248,7 +247,7 @@ template <int N, int LAYERS> struct Site {
 		return component<R, C>(c.q, dx, dy, dz);
 	}
 
-	// set gives a written access, or a component of it, its value at the point.
+	// set sets the value of a written access, or of one of its components, at the point.
 	template <int R, int W, int C, typename V> __device__ __forceinline__ void set(Access<R, W, C>, V value) {
 		static_assert(W >= 0, "set() of an access that is only read");
 		static_assert(C == 1, "set() of an access with several components: name one, as in set(f[2], value)");
@@ -259,12 +258,12 @@ template <int N, int LAYERS> struct Site {
 		put<W, C>(c.q, value);
 	}
 
-	// reduce gives a reduction its value at the point.
+	// reduce sets the value of a reduction at the point.
 	template <int K> __device__ __forceinline__ void reduce(Reduction<K>, double value) {
 		results.reduction(Constant<K>(), v) = value;
 	}
 
-	// The indices of the point in the whole grid, from 0, and where it lies.
+	// The indices of the point in the global grid, from 0, and its coordinates.
 	__device__ __forceinline__ i64 i() const { return index[0] + v; }
 	__device__ __forceinline__ i64 j() const { return index[1]; }
 	__device__ __forceinline__ i64 k() const { return index[2]; }
@@ -278,7 +277,7 @@ template <int N, int LAYERS> struct Site {
 		return ((double)k() + coordinates.shift[2]) * coordinates.spacing[2];
 	}
 
-	// The number of the time step, and the time at which it begins.
+	// The number of the time step, and its start time.
 	__device__ __forceinline__ i64 step() const { return moment.step; }
 	__device__ __forceinline__ double time() const { return moment.time(); }
 
@@ -288,7 +287,7 @@ template <int N, int LAYERS> struct Site {
 			if (q != 0) component_outside_of_an_access();
 			return windows.of(Constant<R>()).at(layer, v, dx, dy, dz);
 		} else {
-			// A window may be asked only for offsets that it has.
+			// A window accepts only offsets of its footprint.
 			if (q == 0) return windows.of(Constant<R>()).at(layer, v, dx, dy, dz);
 			return component<R + 1, C - 1>(q - 1, dx, dy, dz);
 		}
@@ -304,16 +303,34 @@ template <int N, int LAYERS> struct Site {
 	}
 };
 
-// What sweeps are given beside the boxes. Kernels that make several steps have a frame of another type,
-// with the same members.
+// The input of sweeps other than the boxes. Kernels that run several steps use a different frame type with the same
+// members.
 struct Frame {
 	Moment moment;
 	Coordinates coordinates;
 	Parameters parameters;
 };
 
-// put stores those points of a group that are inside, mostly all, as one word, and takes the
-// norms of one array.
+// The argument of launches: their frame or, with option FED, the address of the frames of several steps. Kernels that
+// run one step use that of step 0.
+#ifdef FED
+struct Given {
+	const char *first;
+	i64 stride, mask;
+};
+static_assert(sizeof(Frame) == FRAME_BYTES && sizeof(Given) == 24, "frames.go lays them out");
+
+__device__ __forceinline__ const Frame &frame_of(const Given &g, i64 step) {
+	return *(const Frame *)(g.first + (step & g.mask) * g.stride);
+}
+#define FRAME_OF(GIVEN, STEP) frame_of(GIVEN, STEP)
+#else
+typedef Frame Given;
+#define FRAME_OF(GIVEN, STEP) (GIVEN)
+#endif
+
+// put stores the points of a group that are inside, usually all of them as one word, and updates the norms of one
+// array.
 template <bool MEASURED, int N, typename T, typename Before, typename Found>
 __device__ __forceinline__ void put(T *to, const Group<T, N> &out, unsigned all, Before before, Found *norms) {
 	const unsigned inside = N == 1 ? all : opaque(all);
@@ -325,7 +342,7 @@ __device__ __forceinline__ void put(T *to, const Group<T, N> &out, unsigned all,
 			if (inside >> v & 1) to[v] = out.v[v];
 	if constexpr (MEASURED) {
 #ifdef FAST_SUMS
-		// To select points takes as many instructions as their sums.
+		// Selecting points takes as many instructions as summing them.
 		if (whole)
 #pragma unroll
 			for (int v = 0; v < N; v++) norms->point(out.v[v], before(v));
@@ -345,7 +362,7 @@ __device__ __forceinline__ void put(T *to, const Group<T, N> &out, unsigned all,
 	}
 }
 
-// store stores an array's part of the results.
+// store stores the results for one array.
 template <bool MEASURED, int K, int N, int LAYERS>
 __device__ __forceinline__ void store(const Cursor &c, i64 d, const Windows<N, LAYERS> &w, int layer,
                                       const Results<N> &r, unsigned inside, Totals &totals) {
@@ -359,8 +376,8 @@ __device__ __forceinline__ void store(const Cursor &c, i64 d, const Windows<N, L
 	else put<false, N>(to, out, inside, 0, (int *)0);
 }
 
-// initial is what a group holds of an array before the point function: what is there, if that
-// is read in place, and else 0.
+// initial returns the initial results of a group for an array: the current values if the array is read in place, else
+// 0.
 template <int K, int N, int LAYERS>
 __device__ __forceinline__ void initial(const Windows<N, LAYERS> &w, int layer, int v, Results<N> &r) {
 	typedef Written<K> W;

@@ -1,29 +1,28 @@
-// A stage in kernels that make time steps: its slabs, whose points go into ghosts too, and its interior.
+// A stage in kernels that run time steps: its slabs, whose points are also stored into ghosts, and its interior.
 //
-// Build options, from accesses.cuh: STAGE_SINGLE, whether threads of the interior have one point in
-// each layer; STAGE_LAYERS and STAGE_MEASURED_LAYERS, how many layers they take where they do not stream,
-// without totals and with; TARGETS, how many a launch's argument has room for; STAGE_PREFETCH, how many
-// layers threads that stream load at once; REFLECTS, whether points change on their way into ghosts; SCALES, whether
-// some become a factor times themselves plus a shift, and which pairs of these there are;
-// INNER_STORES, whether points of the interior go into ghosts of this GPU.
+// Build options, from accesses.cuh: STAGE_SINGLE, whether threads of the interior have one point in each layer;
+// STAGE_LAYERS and STAGE_MEASURED_LAYERS, layers per thread if threads do not stream, without totals and with them;
+// TARGETS, the number of targets in a launch's argument; STAGE_PREFETCH, how many layers threads that stream load at
+// once; REFLECTS, whether points change on their way into ghosts; AFFINES, whether some do by an Affine; INNER_STORES,
+// whether points of the interior are also stored into ghosts of this GPU.
 //
 // This header has no guard, see site.cuh.
 
 #include "slab.cuh"
 #include "stream.cuh"
 
-// How many arrays are written.
+// The number of written arrays.
 #define ONE_MORE(K) +1
 enum { WRITE_COUNT = 0 WRITES(ONE_MORE) };
 #undef ONE_MORE
 
-// Where the points of slabs go, and then those of the interior: for each slab and written array in turn a
-// list, which begins at a place among all targets and ends where the next begins. Few targets lie in the
+// The destinations of the points of slabs, followed by those of the interior. For each slab and written array there is
+// a list; each list starts at an index of the targets and ends at the start of the next. A few targets are in the
 // argument of a launch, where loads take no time.
 struct Targets {
 #if TARGETS > 0
 	Target all[TARGETS];
-	unsigned lists[MAX_SLABS * WRITE_COUNT + 2]; // one more than there are, to fill 8 bytes
+	unsigned lists[MAX_SLABS * WRITE_COUNT + 2]; // one spare element, to fill 8 bytes
 #else
 	const Target *all;
 	const unsigned *lists;
@@ -34,7 +33,7 @@ struct Targets {
 #if TARGETS > 0
 struct SlabTargets {
 	const Targets &to;
-	unsigned first; // of the slab's lists
+	unsigned first; // index of the slab's first list
 
 	__device__ SlabTargets(const Targets &to, unsigned slab) : to(to), first(slab * WRITE_COUNT) {}
 	__device__ unsigned begin(int k) const { return to.lists[first + k]; }
@@ -42,12 +41,12 @@ struct SlabTargets {
 	__device__ const Target &target(unsigned n) const { return to.all[n]; }
 };
 #else
-// A block copies those of its slab into shared memory, if these are not too many.
+// A block copies the targets of its slab into shared memory, if there are not too many.
 struct SlabTargets {
 	const Target *all;
 	const unsigned *lists;
 
-	// All threads of the block make it.
+	// All threads of the block must call it.
 	__device__ SlabTargets(const Targets &to, unsigned slab) {
 		enum { NEAR = 64 };
 		__shared__ Target near[NEAR];
@@ -55,7 +54,7 @@ struct SlabTargets {
 		const unsigned *from = to.lists + slab * WRITE_COUNT;
 		const unsigned first = from[0], count = from[WRITE_COUNT] - first, me = thread_of_block();
 		const unsigned threads = blockDim.x * blockDim.y;
-		__syncthreads(); // threads that made it for another stage have read what is overwritten
+		__syncthreads(); // threads that created it for another stage have read the data to be overwritten
 		for (unsigned i = me; i <= WRITE_COUNT; i += threads) places[i] = from[i] - first;
 		all = to.all + first, lists = places;
 		if (count <= NEAR) {
@@ -71,17 +70,14 @@ struct SlabTargets {
 };
 #endif
 
-#ifdef SCALES
-__constant__ const double scales[][2] = SCALES;
-#endif
-
-// reflected returns a value that lies there as a target has it.
-template <typename T> __device__ __forceinline__ T reflected(const Target &t, const T *there, T v) {
+// reflected returns a target's value for the point at, given the address of its value.
+template <typename T> __device__ __forceinline__ T reflected(const Target &t, const int *at, const T *there, T v) {
 	for (int i = 0; i < 3 && t.odd[i] != 0; i++) {
-#ifdef SCALES
-		if (t.odd[i] >= FIRST_SCALE) {
-			const double *scale = scales[t.odd[i] - FIRST_SCALE];
-			v = (T)scale[0] * v + (T)scale[1];
+#ifdef AFFINES
+		if (t.odd[i] >= FIRST_AFFINE) {
+			const Affine &a = *(const Affine *)(t.odd[i] - FIRST_AFFINE);
+			const T g = ((const T *)a.given)[at[0] + at[1] * a.strides.pitch + at[2] * a.strides.plane];
+			v = (T)a.factor * v + (T)a.weight * g;
 			continue;
 		}
 #endif
@@ -90,18 +86,18 @@ template <typename T> __device__ __forceinline__ T reflected(const Target &t, co
 	return v;
 }
 
-// forward_to stores a value of one written array, which lies there, at a point of a target.
+// forward_to stores a value of one written array, given its address, at a point of a target.
 template <int K>
 __device__ __forceinline__ void forward_to(const Target &t, const int *at, const typename Written<K>::T *there,
                                            typename Written<K>::T v) {
 	typedef typename Written<K>::T T;
 #ifdef REFLECTS
-	v = reflected(t, there, v);
+	v = reflected(t, at, there, v);
 #endif
 	((T *)t.ghost)[at[0] + at[1] * t.strides.pitch + at[2] * t.strides.plane] = v;
 }
 
-// forward stores a value of one written array, which lies there, where else it goes.
+// forward stores a value of one written array, given its address, to its additional destinations.
 template <int K, typename To>
 __device__ __forceinline__ void forward(const To &to, const int *at, const typename Written<K>::T *there,
                                         typename Written<K>::T value) {
@@ -115,8 +111,8 @@ __device__ __forceinline__ void forward(const To &to, const int *at, const typen
 	}
 }
 
-// sweep_slab sweeps the part of a slab that is a block's, a point a thread at a time, and adds what it finds to
-// all. arrays() says where the arrays lie. Its loop looks the slab up again for each point, which saves registers.
+// sweep_slab sweeps a block's part of a slab, with one point per thread at a time, and adds the results to all.
+// arrays() returns the addresses of the arrays. Its loop looks up the slab again for each point, which saves registers.
 template <bool MEASURED, typename F, typename A>
 __device__ __forceinline__ void sweep_slab(const F &f, const A &arrays, const Targets &to, const Boundary &b,
                                            unsigned slab, unsigned block, BinnedTotals &all) {
@@ -155,7 +151,7 @@ __device__ __forceinline__ void sweep_slab(const F &f, const A &arrays, const Ta
 
 #ifdef INNER_STORES
 
-// Of each written array: its place among all, its class, and the bytes of an element.
+// For each written array: its index, its class, and the bytes per element.
 #define ARRAY_OF(K) Written<K>::ARRAY,
 #define CLASS_OF(K) Written<K>::CLASS,
 #define BYTES_OF(K) (int)sizeof(typename Written<K>::T),
@@ -165,12 +161,12 @@ __constant__ const int written_array[] = {WRITES(ARRAY_OF)}, written_class[] = {
 #undef CLASS_OF
 #undef BYTES_OF
 
-// forward_element stores the value of an element where a target says.
-__device__ __forceinline__ void forward_element(u64 to, u64 from, int bytes, const Target &t) {
+// forward_element stores the value of an element to a target.
+__device__ __forceinline__ void forward_element(u64 to, u64 from, int bytes, const Target &t, const int *at) {
 #ifdef REFLECTS
 	if (t.odd[0] != 0) {
-		if (bytes == 8) *(double *)to = reflected(t, (const double *)from, *(const double *)from);
-		else *(float *)to = reflected(t, (const float *)from, *(const float *)from);
+		if (bytes == 8) *(double *)to = reflected(t, at, (const double *)from, *(const double *)from);
+		else *(float *)to = reflected(t, at, (const float *)from, *(const float *)from);
 		return;
 	}
 #endif
@@ -182,7 +178,7 @@ __device__ __forceinline__ void forward_element(u64 to, u64 from, int bytes, con
 	}
 }
 
-// forward_point stores all that a point of the interior has written where else it goes: into ghosts of the
+// forward_point stores all written values of a point of the interior to their additional destinations: ghosts of the
 // same arrays.
 __device__ __forceinline__ void forward_point(const Arrays &a, const Targets &to, const unsigned *lists,
                                               const int (&p)[3]) {
@@ -197,13 +193,13 @@ __device__ __forceinline__ void forward_point(const Arrays &a, const Targets &to
 		while (n >= lists[written + 1]) written++;
 		const Strides &s = a.strides[CLASSES == 1 ? 0 : written_class[written]];
 		const i64 offset = written_bytes[written] * (p[0] + p[1] * s.pitch + p[2] * s.plane);
-		forward_element(t.ghost + offset, a.address[written_array[written]] + offset, written_bytes[written], t);
+		forward_element(t.ghost + offset, a.address[written_array[written]] + offset, written_bytes[written], t, p);
 	}
 }
 
-// forward_inner stores the points of a column that go into ghosts of this GPU, those outside of the core,
-// after the column has been swept: few columns have such points, and what the threads would hold for them
-// would cost all columns registers. where() computes the place of the column anew, for the same reason.
+// forward_inner stores the points of a column that are also ghosts of this GPU, those outside of the core, after the
+// column has been swept. Few columns have such points, and values held for them would cost all columns registers. For
+// the same reason where() recomputes the position of the column.
 template <int N, typename Where>
 __device__ __forceinline__ void forward_inner(const Arrays &a, const Targets &to, const Boundary &b,
                                               const Part &interior, const Where &where, i64 most) {
@@ -226,7 +222,7 @@ __device__ __forceinline__ void forward_inner(const Arrays &a, const Targets &to
 
 #endif
 
-// sweep_interior sweeps a column of groups as the kernels of point.cu do.
+// sweep_interior sweeps a column of groups like the kernels of point.cu.
 template <bool MEASURED, typename F, typename Where>
 __device__ __forceinline__ Totals sweep_interior(const F &f, const Arrays &a, const Targets &to, const Boundary &b,
                                                  const Part &interior, const Where &where, i64 most) {

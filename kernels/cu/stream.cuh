@@ -1,8 +1,7 @@
-// The ways through large boxes: how a thread sweeps a point function over a column of groups.
+// Traversals of large boxes: how a thread sweeps a point function over a column of groups.
 //
-// Build options, from accesses.cuh: STREAMS, whether threads go from layer to layer and hold the
-// layers before and behind; ROWS_PER_THREAD, of a layer; L2_PREFETCH, how many layers before it is
-// loaded a row is brought into the second-level cache.
+// Build options, from accesses.cuh: STREAMS, whether threads go from layer to layer and hold the adjacent layers;
+// ROWS_PER_THREAD, per layer; L2_PREFETCH, how many layers ahead a row is prefetched into the L2 cache.
 #include "site.cuh"
 
 // A box of points, in groups along x.
@@ -11,12 +10,11 @@ struct Part {
 	i64 nx, ny, nz;     // points
 	i64 head;           // points of the first group that lie before the box
 	i64 groups;         // along x
-	i64 slot;           // of sweeps that measure: where what its blocks find begins
-	i64 first[CLASSES]; // where the first point lies, in elements from index 0, 0, 0
+	i64 slot;           // for sweeps that measure: offset of the results of its blocks
+	i64 first[CLASSES]; // offset of the first point, in elements from index 0, 0, 0
 };
 
-// inside_of has a bit for each point of a group of N that lies within a row of nx points;
-// the group begins x points into it.
+// inside_of has a bit for each point of a group of N that is within a row of nx points; the group starts at point x.
 template <int N> __device__ __forceinline__ unsigned inside_of(i64 x, i64 nx) {
 	unsigned inside = 0;
 #pragma unroll
@@ -24,13 +22,13 @@ template <int N> __device__ __forceinline__ unsigned inside_of(i64 x, i64 nx) {
 	return inside;
 }
 
-// Where in a large box a thread begins: at which group along x, at which row of a layer (in
-// three dimensions), and at which layer.
+// The starting position of a thread in a large box: the group along x, the row of a layer (in three dimensions), and
+// the layer.
 struct Place {
 	i64 group, row, layer;
 };
 
-// cursor_at is the place of a group of a box in all arrays.
+// cursor_at is the position of a group of a box in all arrays.
 template <int N> __device__ __forceinline__ Cursor cursor_at(const Arrays &a, const Part &r, const Place &at) {
 	i64 place[CLASSES];
 #pragma unroll
@@ -41,12 +39,12 @@ template <int N> __device__ __forceinline__ Cursor cursor_at(const Arrays &a, co
 	return Cursor(a, place);
 }
 
-// A column of groups of a large box, which lie behind each other in some layers, and of
-// several rows beside each other (ROWS_PER_THREAD): what one thread sweeps.
+// A column of groups of a large box that one thread sweeps: the same group in several layers and ROWS_PER_THREAD
+// adjacent rows.
 template <int N> struct Column {
-	unsigned inside; // of each group
+	unsigned inside; // bits of the points in the box, in each group
 	int layers;      // 0: there is nothing to sweep
-	int rows;        // of those of the thread, how many there are in the box
+	int rows;        // the thread's rows that are in the box
 	i64 index[3];    // of its first point
 
 	__device__ __forceinline__ Column(const Part &r, const Place &at, i64 most) {
@@ -62,12 +60,11 @@ template <int N> struct Column {
 	}
 };
 
-// stream sweeps a column of groups of a large box, in at most so many layers. Blocks that live
-// short, in the order of memory, keep what is read and written at one time close together, which
-// DRAM likes; unrolling costs registers.
+// stream sweeps a column of groups of a large box, with at most the given number of layers. Short-lived blocks in
+// memory order keep concurrent reads and writes close together, which suits DRAM; unrolling costs registers.
 #ifdef LAYERED
 
-// The sums of a linear stencil's parts in one layer, in some rows and around a group of each.
+// The sums of a linear stencil's parts in one layer, for some rows and the groups around each.
 struct PartSums {
 	Sums at[ROWS_PER_THREAD][GROUP];
 
@@ -81,14 +78,14 @@ struct PartSums {
 	}
 };
 
-// What LAYERED reads of a layer: ROWS_PER_THREAD rows and those around.
+// The data that LAYERED reads of a layer: ROWS_PER_THREAD rows and those around.
 struct LayerRows : Read<0> {
 	enum { LOW = 0, HIGH = 0, ROW_LOW = Read<0>::ROW_LOW, ROW_HIGH = Read<0>::ROW_HIGH + ROWS_PER_THREAD - 1 };
 };
 
-// The thread loads one layer after the other, in several rows of which it loads those between
-// only once, and holds of each the sums of the stencil's parts there. They go to places in turn:
-// the body of the loop is one turn, so that nothing has to be moved.
+// The thread loads one layer at a time, in several rows whose shared neighbors it loads only once, and holds the sums
+// of the stencil's parts for each. The sums rotate through the slots: the body of the loop is one rotation, so that no
+// data is moved.
 template <int N, int PREFETCH, bool MEASURED, typename F>
 __device__ __forceinline__ Totals stream(const F &, const Arrays &a, const Part &r, const Place &at, i64 most) {
 	typedef Read<0> R;
@@ -111,7 +108,7 @@ __device__ __forceinline__ Totals stream(const F &, const Arrays &a, const Part 
 	const auto load = [&](Rows &w, int m) {
 #pragma unroll
 		for (int row = 0; row < ROWS_PER_THREAD + 2 * SIDE; row++) {
-			const int here = row > 2 * SIDE ? min(row, c.rows + 2 * SIDE - 1) : row; // beyond them there may be nothing
+			const int here = row > 2 * SIDE ? min(row, c.rows + 2 * SIDE - 1) : row; // rows beyond these may not exist
 #pragma unroll
 			for (int part = LEFT_PART; part <= RIGHT_PART; part++)
 				w.load(0, row, part, p + m * layer + (here - SIDE) * pitch);
@@ -162,9 +159,8 @@ __device__ __forceinline__ Totals stream(const F &, const Arrays &a, const Part 
 
 #else
 
-// The thread holds the layers before and behind in registers, so that it loads a row once.
-// What PREFETCH layers need is loaded before the first of them is computed: more than one where
-// threads are few.
+// The thread holds adjacent layers in registers, so that it loads each row once. The data of PREFETCH layers is loaded
+// before the first of them is computed: more than one if there are few threads.
 template <int N, int PREFETCH, bool MEASURED, typename F>
 __device__ __forceinline__ Totals stream(const F &f, const Arrays &a, const Part &r, const Place &at, i64 most) {
 	Totals totals;
@@ -198,19 +194,18 @@ __device__ __forceinline__ Totals stream(const F &f, const Arrays &a, const Part
 
 #endif
 
-// grid_layer returns the place of a block along the slowest axis, which in two dimensions takes two
-// axes of the grid.
+// grid_layer returns the position of a block along the slowest axis, which uses two axes of the grid in two dimensions.
 __device__ inline i64 grid_layer() { return DIMS == 3 ? blockIdx.z : (i64)blockIdx.z * gridDim.y + blockIdx.y; }
 
-// place_of_thread is where a thread of a grid of blocks begins, a layer of the grid having so many
-// layers of the box.
+// place_of_thread returns the starting position of a thread in a grid of blocks, given how many layers of the box a
+// layer of the grid has.
 __device__ __forceinline__ Place place_of_thread(i64 layer, i64 layers) {
 	const i64 row = DIMS == 3 ? ((i64)blockIdx.y * blockDim.y + threadIdx.y) * ROWS_PER_THREAD : 0;
 	return {(i64)blockIdx.x * blockDim.x + threadIdx.x, row, layer * layers};
 }
 
-// layers sweeps one group in each of up to LAYERS layers, and loads all that it needs before it
-// computes: in two dimensions, where that takes few registers, and where no layer is read twice.
+// layers sweeps one group in each of up to LAYERS layers, and loads all data before it computes: in two dimensions, if
+// that takes few registers, and if no layer is read twice.
 template <int N, int LAYERS, bool MEASURED, typename F>
 __device__ __forceinline__ Totals layers(const F &f, const Arrays &a, const Part &r, const Place &at) {
 	Totals totals;

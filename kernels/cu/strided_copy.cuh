@@ -1,27 +1,25 @@
-// Copies of blocks at regular distances, and the thread blocks that make them.
+// Copies of regularly spaced blocks, and their thread blocks.
 #pragma once
 
 #include "common.cuh"
 
 enum { MAX_DIMS = 4 };
 
-// A block of nx words, repeated over up to four dimensions, the innermost first: n[i] times, a step
-// apart on either side.
+// A block of nx words, repeated over up to four dimensions, the innermost first: n[i] times, with a step on each side.
 struct StridedCopy {
 	char *dst;
 	const char *src;
 	i64 dst_step[MAX_DIMS], src_step[MAX_DIMS]; // bytes
 	i64 length;                                 // bytes of a block, if it is copied in stretches
 	unsigned nx, n[MAX_DIMS];
-	unsigned factor[MAX_DIMS], shift[MAX_DIMS]; // to divide by nx, n[0], ... by a product
-	unsigned words;                             // in all, less than 2^31
+	unsigned factor[MAX_DIMS], shift[MAX_DIMS]; // for divisions by nx, n[0], ... as multiplications
+	unsigned words;                             // total number, less than 2^31
 	unsigned word;                              // bytes of a word; 0: in stretches; for add, a Scalar
 	unsigned rank;                              // dimensions in use
 	unsigned lanes;                             // threads of a stretch, a power of two
 };
 
-// Where word n of a copy comes from and goes to: word x of a block, and the offset of the block in
-// bytes.
+// The source and destination of word n of a copy: the word x of a block, and the offset of the block in bytes.
 struct Spot {
 	unsigned x;
 	i64 from, to;
@@ -50,7 +48,7 @@ struct Spot {
 	}
 };
 
-// A copy, and the consecutive thread blocks that make it.
+// A copy, and the consecutive thread blocks that perform it.
 struct BlockRange {
 	StridedCopy copy;
 	i64 first, blocks;
@@ -59,8 +57,7 @@ struct BlockRange {
 	__device__ unsigned threads() const { return (unsigned)blocks * blockDim.x; }
 };
 
-// range_of returns the range that this thread block belongs to: the last that begins at or before
-// it.
+// range_of returns the range of this thread block: the last that begins at or before it.
 __device__ inline const BlockRange &range(const BlockRange &r) { return r; }
 
 template <typename Range> __device__ const Range &range_of(const Range *all, i64 count) {

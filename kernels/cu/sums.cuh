@@ -1,10 +1,9 @@
-// Sums of float64 whose bits depend on the terms alone: not on their order, nor on which thread adds which of them.
+// Sums of float64 whose bits depend only on the terms: not on their order or on which thread adds them.
 //
-// Binary digits are cut at fixed places into bins of BIN_BITS: bin n holds multiples of 2^(40n - 1074). A
-// sum has SUM_BINS bins, from that of its window on. The window is the lowest one whose bins hold the largest
-// term, which is below 2^(40(window + 3) - 1074); what of a term lies below these bins is cut off. So the
-// largest term alone says where terms are cut, and the bins sum integers, which is exact. Package sums of Go
-// has the same sums, and rounds them.
+// Binary digits are split at fixed positions into bins of BIN_BITS: bin n holds multiples of 2^(40n - 1074). A sum has
+// SUM_BINS bins, starting at its window. The window is the lowest one whose bins hold the largest term, which is below
+// 2^(40(window + 3) - 1074); digits below these bins are cut off. So only the largest term determines where terms are
+// cut, and the bins sum integers, which is exact. The Go package sums has the same sums and rounds them.
 //
 // Option: FAST_SUMS, for sums in the order of the terms, which cost less.
 #pragma once
@@ -12,18 +11,18 @@
 #include "device.cuh"
 
 enum { SUM_BINS = 3, BIN_BITS = 40 };
-// The window of a sum with terms that are not finite, whose bins count NaNs, negative and positive
-// infinities; and that of a sum by FAST_SUMS, a double in place of the lowest bin.
+// The window of a sum with non-finite terms, whose bins count NaNs, negative and positive infinities; and the window of
+// a FAST_SUMS sum, a double in place of the lowest bin.
 enum { NOT_FINITE = 60, PLAIN_SUM = -1 };
 
-// How many terms a RunningSum may have. The BinnedSums of a warp may have 2^23 together.
+// The maximum number of terms of a RunningSum. The BinnedSums of a warp may have 2^23 in total.
 enum { RUNNING_TERMS = 1 << 11 };
 
 __device__ __forceinline__ i64 bits_of(double v) {
 	return (i64)((u64)(unsigned)__double2hiint(v) << 32 | (unsigned)__double2loint(v));
 }
 
-// raise_bins moves the bins of a sum whose window rises.
+// raise_bins moves the bins of a sum to a higher window.
 template <typename T> __device__ __forceinline__ void raise_bins(T (&bin)[SUM_BINS], int by) {
 	if (by <= 0) return;
 	bin[0] = by == 1 ? bin[1] : by == 2 ? bin[2] : 0;
@@ -33,15 +32,15 @@ template <typename T> __device__ __forceinline__ void raise_bins(T (&bin)[SUM_BI
 
 #ifndef FAST_SUMS
 
-// The sum of few terms, that of one thread. Each bin is a double in which additions round to multiples of the
-// bin: 3 2^51 of them stand for 0.
+// The sum of a few terms of one thread. Each bin is a double in which additions round to multiples of the bin; 3 2^51
+// of them represent 0.
 struct RunningSum {
 	double bin[SUM_BINS];
-	unsigned limit; // the high word of the least magnitude that is too large for the window; see window
+	unsigned limit; // the high word of the smallest magnitude too large for the window; see window
 
 	__device__ __forceinline__ RunningSum() { set_window(0); }
 
-	// add adds terms, which are not negative unless SIGNED.
+	// add adds terms, which must not be negative unless SIGNED.
 	template <bool SIGNED, int N> __device__ __forceinline__ void add(double (&x)[N]) {
 		unsigned largest = 0;
 #pragma unroll
@@ -54,21 +53,20 @@ struct RunningSum {
 		for (int v = 0; v < N; v++) deposit<SIGNED>(x[v]);
 	}
 
-	// add_within adds terms whose high words are below the limit, which there are none of in windows beyond LARGE but
-	// the least of numbers.
+	// add_within adds terms whose high words are below the limit. In windows above LARGE only the smallest numbers are.
 	template <bool SIGNED, int N> __device__ __forceinline__ void add_within(const double (&x)[N]) {
 #pragma unroll
 		for (int v = 0; v < N; v++) deposit<SIGNED>(x[v]);
 	}
 
-	// The windows beyond LARGE have a limit that nothing but the least of numbers is below, and that is the
-	// window itself. Of terms in window LARGE + 1 a 2^80th is added, two windows below: no bins of their own
-	// are doubles.
+	// In windows above LARGE the limit is the window itself, and only the smallest numbers are below it. Terms in
+	// window LARGE + 1 are scaled by 2^-80 and added two windows below, because the bins of that window are not
+	// doubles.
 	__device__ __forceinline__ int window() const {
 		return (int)(limit < 1 << 20 ? limit : ((limit >> 20) - LIMIT) / BIN_BITS);
 	}
 
-	// whole is the integer of a bin.
+	// whole returns the integer of a bin.
 	__device__ __forceinline__ i64 whole(int n) const { return bits_of(bin[n]) - zero(window(), n); }
 
 	// clear removes all terms.
@@ -77,7 +75,7 @@ struct RunningSum {
   private:
 	enum { LARGE = 49, LIMIT = 69 }; // the exponent of the limit of window 0
 
-	// zero is the bits of a bin that holds 0.
+	// zero returns the bits of a bin that holds 0.
 	__device__ __forceinline__ static i64 zero(int window, int n) {
 		return (i64)((1 + BIN_BITS * ((window <= LARGE ? window : LARGE - 1) + n)) << 20 | 0x80000) << 32;
 	}
@@ -88,7 +86,7 @@ struct RunningSum {
 		for (int n = 0; n < SUM_BINS; n++) bin[n] = __longlong_as_double(zero(window, n));
 	}
 
-	// make_room raises the window for a term with such a high word.
+	// make_room raises the window for a term with the given high word.
 	template <int N> __device__ __forceinline__ void make_room(unsigned high, double (&x)[N]) {
 		const int exponent = (int)(high >> 20 & 0x7ff), now = window();
 		const int needed = exponent == 0x7ff ? NOT_FINITE : max(exponent - (LIMIT - BIN_BITS), 0) / BIN_BITS;
@@ -106,7 +104,7 @@ struct RunningSum {
 		for (int v = 0; v < N; v++) x[v] = extreme(x[v]);
 	}
 
-	// extreme returns what to add for a term where the window is beyond LARGE.
+	// extreme returns the value to add for a term if the window is above LARGE.
 	__device__ __forceinline__ double extreme(double x) {
 		if (window() != NOT_FINITE) return x * 0x1p-80;
 		const bool counts = (__double2hiint(x) >> 20 & 0x7ff) == 0x7ff;
@@ -117,7 +115,7 @@ struct RunningSum {
 		return 0;
 	}
 
-	// deposit adds to each bin its digits of a term, those of the highest first, and what is left goes on.
+	// deposit adds the digits of a term to each bin, the highest first, and passes on the remainder.
 	template <bool SIGNED> __device__ __forceinline__ void deposit(double x) {
 #pragma unroll
 		for (int n = SUM_BINS - 1; n >= 0; n--) {
@@ -151,11 +149,11 @@ struct BinnedSum {
 		for (int n = 0; n < SUM_BINS; n++) bin[n] += other.bin[n];
 	}
 
-	// has_nan reports whether a term was a NaN, of terms that are not negative.
+	// has_nan reports whether a term was NaN, for nonnegative terms.
 	__device__ __forceinline__ bool has_nan() const { return window == NOT_FINITE && bin[0] != 0; }
 
-	// about returns the sum of terms that are not negative, off by a few units in the last place; infinity if they are
-	// not finite.
+	// about returns the sum of nonnegative terms within a few units in the last place, or infinity if they are not
+	// finite.
 	__device__ __forceinline__ double about() const {
 		if (window == NOT_FINITE) return power_of_two(1024);
 		const double digits = ((double)bin[2] * 0x1p40 + (double)bin[1]) * 0x1p40 + (double)bin[0];
@@ -192,13 +190,13 @@ struct BinnedSum {
 
 #endif
 
-// take moves the terms of a sum of few into one of many.
+// take moves the terms of a RunningSum into a BinnedSum.
 __device__ __forceinline__ void take(BinnedSum &all, RunningSum &some) {
 	all.join(BinnedSum(some));
 	some.clear();
 }
 
-// A sum in memory, of up to 2^39 terms: sums.Sum of Go. The integer of a bin has 80 bits.
+// A sum in memory, of up to 2^39 terms. The Go counterpart is sums.Sum. The integer of a bin has 80 bits.
 struct StoredSum {
 	u64 low[SUM_BINS];
 	short high[SUM_BINS], window;
@@ -221,7 +219,7 @@ struct StoredSum {
 		low[n] = sum;
 	}
 
-	// binned returns a sum of so few terms that a BinnedSum can hold it.
+	// binned returns a sum with few enough terms for a BinnedSum.
 	__device__ BinnedSum binned() const {
 		BinnedSum s;
 #pragma unroll
@@ -258,10 +256,10 @@ struct StoredSum {
 };
 static_assert(sizeof(StoredSum) == 32, "sums.Sum of Go");
 
-// reduce_block joins what each thread of a block has, as sums, by steps over shared memory that has room for
-// all of it. Thread 0 writes the result.
+// reduce_block combines the sums of all threads of a block in steps, using shared memory with space for all of them.
+// Thread 0 writes the result.
 template <typename T> __device__ void reduce_block(const T &mine, T *all, int thread, int threads, T *there) {
-	__syncthreads(); // a second call overwrites what all have read
+	__syncthreads(); // a previous call has been read by all threads
 	all[thread] = mine;
 	for (int n = threads; n > 1; n = (n + 1) / 2) {
 		__syncthreads();

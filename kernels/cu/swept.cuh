@@ -1,30 +1,30 @@
-// A stage in kernels that make many time steps. Option PHASES, from accesses.cuh: after how many steps
-// arrays have their places again; SCARCE, whether registers are scarce.
+// A stage in kernels that run many time steps. Options, from accesses.cuh: PHASES, after how many steps arrays return
+// to their initial places; SCARCE, whether registers are scarce.
 //
-// This header has no guard, see site.cuh.
+// This header has no include guard, see site.cuh.
 
 #include "stage.cuh"
 
-// What a stage needs beside its boundary region.
+// The data of a stage other than its boundary region.
 struct Swept {
 	Arrays arrays[PHASES];
 	Targets targets[PHASES];
-	double *totals[PHASES]; // of stages that measure: TOTALS numbers a block
-	i64 layers;             // of a tile of the interior
+	double *totals[PHASES]; // of stages with measures: TOTALS numbers per block
+	i64 layers;             // per tile of the interior
 	i64 tiles[3];           // along x, y and the layers
 	Part interior;
-	Frame frame; // without the moment
+	Given given; // excludes the moment
 };
 
-// Frame, of any of the steps.
+// Like Frame, for any of the steps.
 struct StepFrame {
 	Moment moment;
 	const Coordinates &coordinates;
 	const Parameters &parameters;
 };
 
-// place_in_tile returns where a thread begins in a tile of the interior, which has a column of groups
-// for each thread of the block. In two dimensions threads along y take consecutive layers.
+// place_in_tile returns the starting position of a thread in a tile of the interior, which has a column of groups for
+// each thread of the block. In two dimensions threads along y have consecutive layers.
 __device__ __forceinline__ Place place_in_tile(const Swept &w, unsigned tile) {
 	const unsigned across = (unsigned)w.tiles[0], rest = tile / across;
 	const unsigned up = (unsigned)w.tiles[1], deep = rest / up;
@@ -34,12 +34,13 @@ __device__ __forceinline__ Place place_in_tile(const Swept &w, unsigned tile) {
 	return {group, 0, y * w.layers};
 }
 
-// make makes the stage of a step.
+// make creates the stage of a step.
 template <bool MEASURED> __device__ __forceinline__ void make(const Swept &w, const Boundary &b, const Moment &moment) {
 	constexpr bool TAKES = MEASURED && TOTALS > 0;
-	const StepFrame f = {moment, w.frame.coordinates, w.frame.parameters};
+	const Frame &its = FRAME_OF(w.given, moment.step);
+	const StepFrame f = {moment, its.coordinates, its.parameters};
 	const int phase = (int)(moment.step % PHASES);
-#ifdef SCARCE // addresses are loaded for each tile, and not held, which would take more registers
+#ifdef SCARCE // addresses are loaded for each tile instead of being held, which would take more registers
 	const auto arrays = [&]() -> const Arrays & { return w.arrays[opaque(phase)]; };
 #else
 	const Arrays &held = w.arrays[phase];

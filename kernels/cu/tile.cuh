@@ -1,11 +1,11 @@
-// A tile of a field, in memory and among the others, as its thread block sees it. See tiles.cu.
+// A tile of a field, its neighbors, and the data of its thread block. See tiles.cu.
 //
 // Options: REAL, WIDTH, HEIGHT, LAYERS, REG_LAYERS.
 #pragma once
 
 #include "common.cuh"
 #include "flags.cuh"
-#include "neighbour.cuh"
+#include "neighbor.cuh"
 #include "norms.cuh"
 #include "packet.cuh"
 #include "real.cuh"
@@ -22,17 +22,17 @@
 enum { X, Y, DEPTH, AXES };
 enum { LOW, HIGH };
 
-// Threads form LAYERS layers of WIDTH x HEIGHT points, the size of the largest tile. REG_LAYERS layers of a
-// tile are held in registers. Each thread has ROWS adjacent rows then, since rows of its own need no access
-// to shared memory.
+// Threads form LAYERS layers of WIDTH x HEIGHT points, the size of the largest tile. REG_LAYERS layers of a tile are
+// held in registers. If there are any, each thread has ROWS adjacent rows, since access between its own rows needs no
+// shared memory.
 enum { ROWS = REG_LAYERS && DIMS == 3 ? 2 : 1, THREADS = WIDTH * (HEIGHT / ROWS) * LAYERS };
 static_assert(HEIGHT % ROWS == 0, "rows are divided evenly among threads");
 
 // If threads form several layers, most points at faces belong to no thread, and a list assigns them.
 enum { LISTED = LAYERS > 1 };
 
-// Shared memory holds planes of points with ghosts around. A plane has an odd number of cells, so that
-// points above each other lie in different banks, and so has a column of ghosts beside layers in registers.
+// Shared memory holds planes of points surrounded by ghosts. A plane has an odd number of cells, so that points above
+// each other are in different banks; so has a column of ghosts next to layers in registers.
 enum { PITCH = WIDTH + 2, PLANE = (DIMS == 3 ? PITCH * (HEIGHT + 2) : PITCH) | 1, COLUMN = REG_LAYERS | 1 };
 
 typedef PacketOf<sizeof(REAL)> Packet;
@@ -42,16 +42,16 @@ struct Side {
 	Packet *out;     // packets of even steps; null: none are sent
 	REAL *ghost[2];  // of each field: where the first owned point would be stored, for the last step
 	Strides strides; // of the ghosts
-	i64 other;       // neighbour; HERE: this GPU; NOBODY: the ghosts are constant
+	i64 other;       // neighbor; HERE: this GPU; NO_RANK: none, the ghosts are constant
 };
 
-enum { HERE = -1, NOBODY = -2 };
+enum { HERE = -1, NO_RANK = -2 };
 
-enum { NEIGHBOURS = 6 };
+enum { NEIGHBORS = 6 };
 
 struct Tiles {
-	i64 first, count, launch; // the first step, how many, and the launches before
-	i64 base;                 // a packet has the number of its step and this: steps that are made again have others
+	i64 first, count, launch; // the first step, number of steps, and number of earlier launches
+	i64 base;                 // added to steps for packet numbers: repeated steps get others
 	Watch watch;
 	REAL *field[2]; // the first owned point
 	Strides strides;
@@ -59,14 +59,14 @@ struct Tiles {
 	i64 held;                    // layers of the largest tile that are in shared memory
 	Side side[AXES][2];
 	Packet *inbox[AXES];
-	Neighbour neighbour[NEIGHBOURS];
-	NormSum *norms[2]; // by field: of the blocks of a launch with norms
-	i64 limit;         // of a wait, in ns
+	Neighbor neighbor[NEIGHBORS];
+	NormSum *norms[2]; // by field: one per block of a launch with norms
+	i64 limit;         // per wait, in ns
 	u64 *failed;       // see report_timeout
 	Checks checks;
 };
 
-// The packets of one side of a tile, for even steps, from that of the first point of the tile on.
+// The packets of one side of a tile for even steps, starting at that of its first point.
 struct FaceChannel {
 	Packet *out;
 	const Packet *in; // null: the ghosts are constant
@@ -78,7 +78,7 @@ struct FaceChannel {
 	__device__ const Packet *to_receive(int place, unsigned step) const { return in + place + (step % 2 ? odd : 0); }
 };
 
-// A point at a face of a tile: the place of its packet among those of the side, and its cell.
+// A point at a face of a tile: the index of its packet within the side, and its cell.
 struct FaceItem {
 	unsigned place : 29, side : 3;
 	int cell;
@@ -88,7 +88,7 @@ static_assert(sizeof(FaceItem) == 8, "as in tiling.go");
 
 // The tile of a thread block, in shared memory.
 struct Tile {
-	int lo[AXES], n[AXES], of[AXES]; // its first point; its points; its place among the tiles
+	int lo[AXES], n[AXES], of[AXES]; // first point, number of points, position among the tiles
 	int held;                        // layers in shared memory
 	FaceChannel channel[2 * AXES];
 	int items;
@@ -100,23 +100,23 @@ struct Tile {
 
 static_assert(sizeof(Tile) <= 1 << 10, "the room that tiling.go leaves");
 
-// What a thread holds in registers if shared memory does not hold the whole tile: of its columns the last
-// layers, and the ghosts below and above.
+// Data that a thread holds in registers if the tile does not fit in shared memory: the last layers of its columns, and
+// the ghosts below and above.
 struct Columns {
 	REAL reg[ROWS][REG_LAYERS ? REG_LAYERS : 1];
 	REAL ghost[2][ROWS];
 };
 
-// A point at a face of a tile. Across the face it is 0, for both sides.
+// A point at a face of a tile. Its coordinate across the face is 0 at both sides.
 struct FacePoint {
 	int x, y, z;
 };
 
-// A thread, and the tile that it works on.
+// A thread and its tile.
 struct TileThread {
 	const Tiles &s;
 	const Tile &t;
-	REAL *cells;      // in shared memory: the tile, and its ghosts around
+	REAL *cells;      // in shared memory: the tile surrounded by ghosts
 	FaceItem *items;  // in shared memory
 	int thread, x, y; // the thread has the points (x, y) to (x, y + ROWS - 1) of each layer
 
@@ -130,30 +130,30 @@ struct TileThread {
 	}
 	__device__ int cells_held() const { return PLANE * ((int)s.held + 2 * !REG_LAYERS); }
 
-	// view returns one of two layers that show a layer in registers to all threads.
+	// view returns one of two layers that publish a layer in registers to all threads.
 	__device__ int view(int layer) const { return cells_held() + layer % 2 * WIDTH * HEIGHT; }
 
-	// beside returns the cell of a ghost beside a layer in registers. From the sweep on, until it is sent, it
-	// holds the point at the face instead.
-	template <int AXIS> __device__ int beside(int high, int x, int y, int layer) const {
+	// adjacent returns the cell of a ghost next to a layer in registers. Between the sweep and sending, it holds the
+	// point at the face instead.
+	template <int AXIS> __device__ int adjacent(int high, int x, int y, int layer) const {
 		return cells_held() + 2 * WIDTH * HEIGHT + layer +
 		       COLUMN * (AXIS == X ? high * HEIGHT + y : 2 * HEIGHT + high * WIDTH + x);
 	}
 
-	// ghost returns the cell of the ghost of a point at a face, and face that of the point, to be sent.
+	// ghost returns the cell of the ghost of a point at a face, and face returns the cell of the point to be sent.
 	template <int AXIS> __device__ int ghost(int high, FacePoint p) const {
-		if (AXIS != DEPTH && p.z >= t.held) return beside<AXIS>(high, p.x, p.y, p.z - t.held);
+		if (AXIS != DEPTH && p.z >= t.held) return adjacent<AXIS>(high, p.x, p.y, p.z - t.held);
 		return edge<AXIS>(high ? t.n[AXIS] : -1, p);
 	}
 	template <int AXIS> __device__ int face(int high, FacePoint p) const {
-		if (AXIS != DEPTH && p.z >= t.held) return beside<AXIS>(high, p.x, p.y, p.z - t.held);
+		if (AXIS != DEPTH && p.z >= t.held) return adjacent<AXIS>(high, p.x, p.y, p.z - t.held);
 		return edge<AXIS>(high ? t.n[AXIS] - 1 : 0, p);
 	}
 	template <int AXIS> __device__ int edge(int at, FacePoint p) const {
 		return cell(AXIS == X ? at : p.x, AXIS == Y ? at : p.y, AXIS == DEPTH ? at : p.z);
 	}
 
-	// place returns the place of the packet of a point among those of a side.
+	// place returns the index of a point's packet within a side.
 	__device__ int place(int axis, int x, int y, int z) const {
 		return axis == X ? z + y * (int)s.size[DEPTH] : x + (axis == Y ? z : y) * (int)s.size[X];
 	}
@@ -203,12 +203,12 @@ __device__ FaceChannel TileThread::channel(int axis, int high) const {
 		const Side &side = s.side[axis][high];
 		d.out = side.out + first;
 		d.other = (int)side.other;
-		if (d.other == NOBODY) d.in = 0;
+		if (d.other == NO_RANK) d.in = 0;
 	}
 	return d;
 }
 
-// list_items lists the points at a side, from a place of the list on, and returns the end of the list.
+// list_items lists the points at a side, starting at an index of the list, and returns the end of the list (exclusive).
 __device__ int TileThread::list_items(int axis, int high, int first) const {
 	if (!t.channel[2 * axis + high].in || (DIMS == 2 && axis == Y)) return first;
 	const int wide = t.n[axis == X ? DEPTH : X], points = wide * t.n[axis == Y ? DEPTH : Y];
@@ -229,7 +229,7 @@ template <typename Visit> __device__ __forceinline__ void each_row(const TileThr
 
 // load_tile loads a tile from a field.
 __device__ __forceinline__ void load_tile(const TileThread &w, Columns &mine, REAL *from) {
-	enum { BATCH = 4 }; // loads of a thread at a time
+	enum { BATCH = 4 }; // loads in flight per thread
 	const int held = w.t.held, x = w.x;
 	each_row(w, [&](int row, int y) {
 #pragma unroll 1

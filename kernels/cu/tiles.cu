@@ -4,10 +4,10 @@
 // packet until it holds the step: no fence and no flag come between a store and its use.
 //
 // Each ghost has two packets, for even and for odd steps. That is enough: a tile sends step n+2 after it has received
-// step n+1 from the adjacent tile, which sent that after it had read step n. Nor does a tile change the fields before
-// the adjacent tiles have read them at the start of a launch: by then it has received their first packets. Packets hold
-// the step modulo 2^32, which is unique among packets in use; steps that are made again, see checks.cuh, have other
-// numbers there.
+// step n+1 from the adjacent tile, which sent that after it had read step n. Similarly, a tile does not change the
+// fields before the adjacent tiles have read them at the start of a launch: it has received their first packets by
+// then. Packets hold the step modulo 2^32, which is unique among packets in use; repeated steps, see checks.cuh, get
+// different numbers.
 //
 // The axes of tiles are x, y and depth, the slowest axis of the field. In two dimensions y is the depth, and
 // tiles are one point high. Threads form layers as wide and high as a tile. Each thread has a column of
@@ -23,19 +23,18 @@
 #include "faces.cuh"
 #include "faults.cuh"
 
-// batch returns how many points of a column are computed between two barriers: as many as there are
-// registers for.
+// batch returns how many points of a column are computed between two barriers, limited by registers.
 __device__ constexpr int batch(bool norms) {
 	return ((norms && THREADS > 512) || ARCH >= 1000 ? 8 : REG_LAYERS ? 16 : 32) / sizeof(REAL);
 }
 
-// Whole says at compile time whether all points of a batch exist. If they do, loads depend on no condition and are
-// issued together.
+// Whole tells at compile time whether all points of a batch exist. If they do, loads are unconditional and are issued
+// together.
 template <bool VALUE> struct Whole {
 	static constexpr bool IS = VALUE;
 };
 
-// sweep makes a step of the layers in shared memory, in place. The points of a batch are stored when all
+// sweep runs a step of the layers in shared memory, in place. The points of a batch are stored when all
 // threads have read them. The point after the end of a column, which another thread may overwrite, is read
 // before the first batch is stored. If that point is in registers, `next` has it, from before the step.
 template <bool NORMS>
@@ -70,9 +69,10 @@ __device__ __forceinline__ void sweep(const TileThread &w, const Columns &mine, 
 #pragma unroll
 				for (int row = 0; row < ROWS; row++) {
 					out[row][d] = apply([&](int dx, int dy, int dz) {
-						const int along = DIMS == 3 ? dz : dy, beside = DIMS == 3 ? row + dy : 0;
+						const int along = DIMS == 3 ? dz : dy, adjacent = DIMS == 3 ? row + dy : 0;
 						if (along != 0) return along < 0 ? below[row] : above[row];
-						return dx == 0 && beside >= 0 && beside < ROWS ? c[beside] : p[d * PLANE + dx + beside * PITCH];
+						const bool own = dx == 0 && adjacent >= 0 && adjacent < ROWS;
+						return own ? c[adjacent] : p[d * PLANE + dx + adjacent * PITCH];
 					});
 					before[row][d] = c[row];
 					if (NORMS && !WHOLE && (row == 0 || w.has(row))) norms.point(out[row][d], c[row]);
@@ -95,14 +95,14 @@ __device__ __forceinline__ void sweep(const TileThread &w, const Columns &mine, 
 	}
 }
 
-// sweep_registers makes a step of the layers in registers, before those in shared memory change. It shows
-// one layer after the other to all threads, and leaves points at faces in the cells that they are sent from.
-// A thread is at most at one face across x and at one across y.
+// sweep_registers runs a step of the layers in registers, before those in shared memory change. It publishes one layer
+// at a time to all threads, and stores points at faces in the cells that they are sent from. A thread has points at no
+// more than one face across x and one across y.
 __device__ __forceinline__ void sweep_registers(const TileThread &w, Columns &mine) {
 	const int x = w.x, y = w.y, last_row = w.t.n[Y] - 1 - y;
 	const bool first = x == 0, last = x == w.t.n[X] - 1, front = y == 0;
-	REAL *const beside_x = w.cells + w.beside<X>(last, x, y, 0), *const beside_y =
-	                                                                 w.cells + w.beside<Y>(!front, x, y, 0);
+	REAL *const beside_x = w.cells + w.adjacent<X>(last, x, y, 0), *const beside_y =
+	                                                                   w.cells + w.adjacent<Y>(!front, x, y, 0);
 	const bool out_x = (first || last) && w.t.channel[2 * X + last].in, out_y = w.t.channel[2 * Y + !front].in;
 	const bool is_there[2] = {w.has(0), w.has(ROWS - 1)};
 	REAL below[ROWS];
@@ -121,14 +121,14 @@ __device__ __forceinline__ void sweep_registers(const TileThread &w, Columns &mi
 				REAL *const at_x = beside_x + row * COLUMN + k, *const at_y = beside_y + k;
 				const bool low = DIMS == 3 && front && row == 0, high = DIMS == 3 && !front && row == last_row;
 				const REAL out = apply([&](int dx, int dy, int dz) {
-					const int along = DIMS == 3 ? dz : dy, beside = DIMS == 3 ? row + dy : 0;
+					const int along = DIMS == 3 ? dz : dy, adjacent = DIMS == 3 ? row + dy : 0;
 					if (along != 0)
 						return along < 0            ? below[row]
 						       : k + 1 < REG_LAYERS ? mine.reg[row][k + 1]
 						                            : mine.ghost[HIGH][row];
-					REAL v = dx == 0 && beside >= 0 && beside < ROWS ? c[beside] : p[beside * WIDTH + dx];
+					REAL v = dx == 0 && adjacent >= 0 && adjacent < ROWS ? c[adjacent] : p[adjacent * WIDTH + dx];
 					if (dx != 0 && (dx < 0 ? first : last)) v = *at_x;
-					if (beside != row && (beside < row ? low : high)) v = *at_y;
+					if (adjacent != row && (adjacent < row ? low : high)) v = *at_y;
 					return v;
 				});
 				mine.reg[row][k] = out;
@@ -141,8 +141,8 @@ __device__ __forceinline__ void sweep_registers(const TileThread &w, Columns &mi
 	}
 }
 
-// measure takes the norms of the last step from both fields, which the thread has stored itself. It is for
-// tiles with layers in registers, whose sweep has no registers left for norms.
+// measure computes the norms of the last step from both fields, using values that the thread has stored itself. It is
+// for tiles with layers in registers, whose sweep has no registers left for norms.
 __device__ __forceinline__ void measure(const TileThread &w, unsigned step, FieldNorms<REAL> &norms) {
 	each_row(w, [&](int row, int y) {
 #pragma unroll 4
@@ -152,7 +152,7 @@ __device__ __forceinline__ void measure(const TileThread &w, unsigned step, Fiel
 	});
 }
 
-// advance makes a step of a tile. A barrier must follow before its points are read.
+// advance runs a step of a tile. A barrier is required before its points are read.
 template <bool NORMS>
 __device__ __forceinline__ void advance(const TileThread &w, Columns &mine, FieldNorms<REAL> &norms) {
 	REAL next[ROWS];
@@ -162,20 +162,20 @@ __device__ __forceinline__ void advance(const TileThread &w, Columns &mine, Fiel
 	sweep<NORMS>(w, mine, next, norms);
 }
 
-// each_side calls visit(axis, high) for the sides of a tile, in one thread for each.
+// each_side calls visit(axis, high) for the sides of a tile, each in a different thread.
 template <typename Visit> __device__ __forceinline__ void each_side(const TileThread &w, Visit visit) {
 #pragma unroll 1
 	for (int side = w.thread; side < 2 * AXES; side += THREADS) visit(side / 2, side % 2);
 }
 
-// wait_for_neighbours waits until the neighbours that store into the ghosts of the tile have finished all
+// wait_for_neighbors waits until the neighbors that store into the ghosts of the tile have finished all
 // launches before this one. It returns false after a timeout.
-__device__ bool wait_for_neighbours(const TileThread &w) {
+__device__ bool wait_for_neighbors(const TileThread &w) {
 	bool all = true;
 	each_side(w, [&](int axis, int high) {
 		const i64 from = w.s.side[axis][high].other;
 		if (from < 0 || !w.outer(axis, high)) return;
-		const Neighbour &other = w.s.neighbour[from];
+		const Neighbor &other = w.s.neighbor[from];
 		if (wait_for_count(other.my_count, w.s.launch * other.expected, w.s.limit, w.s.failed)) return;
 		report_timeout(w.s.failed, 1 + from);
 		all = false;
@@ -183,11 +183,11 @@ __device__ bool wait_for_neighbours(const TileThread &w) {
 	return all;
 }
 
-// notify counts the launch of this block for the neighbours into whose ghosts it has stored.
+// notify counts the launch of this block for the neighbors into whose ghosts it has stored.
 __device__ void notify(const TileThread &w) {
 	each_side(w, [&](int axis, int high) {
 		const i64 to = w.s.side[axis][high].other;
-		if (to >= 0 && w.outer(axis, high)) signal(w.s.neighbour[to].its_count);
+		if (to >= 0 && w.outer(axis, high)) signal(w.s.neighbor[to].its_count);
 	});
 }
 
@@ -198,9 +198,9 @@ struct Largest {
 	__device__ void join(const Largest &o) { change = larger(change, o.change), value = larger(value, o.value); }
 };
 
-// reduce_tile writes the reduction of the norms of all threads, one part after the other: so their room is that
-// of a StoredSum each. It overwrites the cells, which no thread may need any more. Unlike the reduce_block of
-// norms.cuh it takes any number of threads.
+// reduce_tile writes the reduction of the norms of all threads, one part at a time, so that it needs the space of one
+// StoredSum per thread. It overwrites the cells, which threads must not need any more. Unlike reduce_block of norms.cuh
+// it supports any number of threads.
 __device__ void reduce_tile(const TileThread &w, FieldNorms<REAL> &norms, NormSum *result) {
 	BinnedNorms mine;
 	mine.take(norms);
@@ -217,7 +217,7 @@ __device__ __forceinline__ bool begin(const Tiles &s, Tile &t, TileThread &w, Co
 	__syncthreads();
 	w.items = (FaceItem *)(w.cells + ((w.cells_held() * sizeof(REAL) + 15) & ~15) / sizeof(REAL));
 	each_side(w, [&](int axis, int high) { t.channel[2 * axis + high] = w.channel(axis, high); });
-	if (!__syncthreads_and(wait_for_neighbours(w))) return false;
+	if (!__syncthreads_and(wait_for_neighbors(w))) return false;
 	REAL *const before = s.field[(s.first - 1) % 2];
 	load_tile(w, mine, before);
 	load_ghosts<X>(w, mine, before);
@@ -231,7 +231,7 @@ __device__ __forceinline__ bool begin(const Tiles &s, Tile &t, TileThread &w, Co
 	return true;
 }
 
-// end stores what neighbours read, after the last step.
+// end stores the points that neighbors read, after the last step.
 __device__ __forceinline__ void end(const TileThread &w, const Columns &mine, unsigned step) {
 	store_ghosts<X>(w, mine, step);
 	store_ghosts<Y>(w, mine, step);
@@ -247,7 +247,7 @@ __device__ __forceinline__ TileThread thread_of(const Tiles &s, Tile &t) {
 
 #ifndef CHECKS
 
-// run_steps makes the steps of a launch, and takes the norms of the last.
+// run_steps runs the steps of a launch, and computes the norms of the last.
 template <bool NORMS> __device__ __forceinline__ void run_steps(const Tiles &s) {
 	__shared__ Tile t;
 	TileThread w = thread_of(s, t);
@@ -281,7 +281,7 @@ template <bool NORMS> __device__ __forceinline__ void run_steps(const Tiles &s) 
 
 #else
 
-// run_checked makes the steps of a launch with checks, and takes the norms of the last.
+// run_checked runs the steps of a launch with checks, and computes the norms of the last.
 __device__ __forceinline__ void run_checked(const Tiles &s) {
 	__shared__ Tile t;
 	__shared__ TileNorms kept;
@@ -307,7 +307,7 @@ __device__ __forceinline__ void run_checked(const Tiles &s) {
 			send(w, mine, first, step + (unsigned)s.base);
 			if (t.plan[step % 2].follows || left == 2) {
 				follow(w, t, kept, step, left == 2);
-				first = own_item(w);                                 // which was not to take registers meanwhile
+				first = own_item(w);                                 // computed here to save registers before
 				if (left == 2 && !__syncthreads_and(!t.over)) break; // before the fields change
 			}
 			if (w.thread == 0) plan_step(s, t, step + 1);
@@ -328,8 +328,8 @@ __device__ __forceinline__ void run_checked(const Tiles &s) {
 
 #endif
 
-// tile_steps runs the steps of a launch; all its blocks must run at the same time. With option WITH_NORMS it also takes
-// the norms of the last step, with CHECKS those of other steps too, and may end at one of them.
+// tile_steps runs the steps of a launch; all its blocks must run at the same time. With option WITH_NORMS it also
+// computes the norms of the last step; with CHECKS also those of other steps, and it may end at one of them.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) tile_steps(const __grid_constant__ Tiles s) {
 	grid_dependency_wait();
 #ifdef CHECKS

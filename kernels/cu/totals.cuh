@@ -1,22 +1,22 @@
-// Norms and reductions of what a sweep writes, over threads and thread blocks.
+// Norms and reductions of the values that a sweep writes, over threads and thread blocks.
 #pragma once
 
 #include "names.cuh"
 #include "norms.cuh"
 
-// identity is what joining with changes nothing.
+// identity is the neutral element of join.
 __device__ __forceinline__ double identity(Operation op) {
 	const double infinity = __longlong_as_double(0x7ff0000000000000);
 	return op == SUM ? 0 : op == MAX ? -infinity : infinity;
 }
 
-// join joins two values of a reduction that is no sum. A NaN stays.
+// join combines two values of a reduction that is not a sum. It propagates NaN.
 __device__ __forceinline__ double join(Operation op, double a, double b) {
 	if (a != a) return a;
 	return b != b || (op == MAX ? b > a : b < a) ? b : a;
 }
 
-// A reduction over few points, as many as RunningSum has terms, and over many.
+// A reduction over a few points, at most as many as RunningSum supports terms, and over many.
 template <Operation OP> struct RunningReduction {
 	double value = identity(OP);
 
@@ -47,7 +47,7 @@ template <> struct BinnedReduction<SUM> {
 	__device__ __forceinline__ void take(RunningReduction<SUM> &r) { ::take(sum, r.sum); }
 };
 
-// words is how many numbers of 8 bytes a reduction has in memory.
+// words is the number of 8-byte words of a reduction in memory.
 __device__ constexpr int words(Operation op) { return op == SUM ? sizeof(StoredSum) / 8 : 1; }
 
 __device__ __forceinline__ void reduce_block(const BinnedReduction<SUM> &r, double *there) {
@@ -58,8 +58,8 @@ __device__ __forceinline__ void reduce_block(const BinnedReduction<SUM> &r, doub
 
 #if defined(__CUDACC__) || defined(CPU_RUN)
 
-// reduce_block joins one value of each thread of a block, over the lanes of each warp and then
-// over warps, and puts the result there. All threads of the block call it; they are whole warps.
+// reduce_block combines one value of each thread of a block, over the lanes of each warp and then over warps, and
+// stores the result. All threads of the block call it; they must form whole warps.
 __device__ inline void reduce_block(Operation op, double value, double *there) {
 	__shared__ double warps[32];
 	const int thread = threadIdx.x + blockDim.x * threadIdx.y, lane = thread % 32;
@@ -68,7 +68,7 @@ __device__ inline void reduce_block(Operation op, double value, double *there) {
 		return one;
 	};
 	value = reduce_warp(value);
-	__syncthreads(); // a second call overwrites what all have read
+	__syncthreads(); // a previous call has been read by all threads
 	if (lane == 0) warps[thread / 32] = value;
 	__syncthreads();
 	if (thread >= 32) return;
@@ -78,7 +78,7 @@ __device__ inline void reduce_block(Operation op, double value, double *there) {
 
 #else
 
-// Without CPU_RUN the threads of a block call it one after the other.
+// Without CPU_RUN the threads of a block call it one at a time.
 inline void reduce_block(Operation op, double value, double *there) {
 	const bool first = threadIdx.x == 0 && threadIdx.y == 0;
 	*there = first ? value : join(op, *there, value);

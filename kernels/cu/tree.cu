@@ -1,12 +1,12 @@
-// Packs and unpacks by a serialised tree of MPI's constructors: Jenkins, Dinan, Balaji, Peterka, Samatova
-// and Thakur, "Processing MPI Derived Datatypes on Noncontiguous GPU-Resident Data", TPDS 2014, section 3.
-// A thread moves one primitive. It finds it by a walk from the root to a leaf, by integer arithmetic on the
-// number of the primitive. Parameters of fixed length are cached in shared memory; those of variable length
-// stay in the look-aside buffer. kernels/pack/tree.go says what the fields of the structs mean.
+// Packs and unpacks by a serialized tree of MPI's constructors: Jenkins, Dinan, Balaji, Peterka, Samatova and Thakur,
+// "Processing MPI Derived Datatypes on Noncontiguous GPU-Resident Data", TPDS 2014, section 3. A thread moves one
+// primitive. It finds it by walking from the root to a leaf, using integer arithmetic on the number of the primitive.
+// Parameters of fixed length are cached in shared memory; those of variable length stay in the look-aside buffer.
+// kernels/pack/tree.go documents the fields of the structs.
 
 #include "common.cuh"
 
-// A division by a number known before the launch: a product and a shift. Dividends are below 2^31 or 2^63.
+// Division by a number known before the launch, as a multiplication and a shift. Dividends are below 2^31 or 2^63.
 struct Division {
 	u64 magic;
 	unsigned narrow, shift;
@@ -45,7 +45,7 @@ struct Tree {
 	i64 memory_alignment, pack_alignment; // of the two addresses, up to 16
 };
 
-// Where a primitive lies, and its leaf.
+// The location of a primitive, and its leaf.
 struct Location {
 	i64 in, out; // offsets in bytes: in memory, and in the packed buffer
 	const Node *leaf;
@@ -62,7 +62,7 @@ template <typename Index> __device__ inline Index search(const i64 *sums, Index 
 	return low;
 }
 
-// element returns the offset of a child of a subarray. The last dimension takes the rest.
+// element returns the offset of a child of a subarray. The last dimension uses the remainder.
 template <typename Index> __device__ inline i64 element(const Dim *dims, int last, Index child) {
 	i64 at = 0;
 	for (int d = 0; d < last; d++) {
@@ -74,7 +74,7 @@ template <typename Index> __device__ inline i64 element(const Dim *dims, int las
 	return at + (i64)child * dims[last].stride;
 }
 
-// place returns the offset of a child of a node that is no struct: inc_read of the paper.
+// place returns the offset of a child of a node other than a struct: inc_read of the paper.
 template <typename Index> __device__ inline i64 place(const Node &n, const i64 *aside, Index child) {
 	const i64 *table = aside + n.table;
 	switch (n.kind) {
@@ -165,7 +165,7 @@ __device__ inline void store(char *to, u64 value, int bytes, int piece) {
 	}
 }
 
-// move_pieces moves a primitive in pieces that its two addresses are multiples of.
+// move_pieces moves a primitive in pieces to which both addresses are aligned.
 __device__ inline void move_pieces(char *to, const char *from, int bytes, int to_piece, int from_piece) {
 	const int half = min(bytes, 8);
 	const u64 low = load(from, half, from_piece);
@@ -178,7 +178,7 @@ __device__ inline void move_pieces(char *to, const char *from, int bytes, int to
 
 enum Way { PACK, UNPACK };
 
-// whole moves primitives that are all words of one size: word n is at n words of the packed buffer.
+// whole moves primitives that are all words of one size: word n is at n words in the packed buffer.
 template <Way way, typename Index> __device__ void whole(const Tree &t, const Node *nodes) {
 	const Index step = (Index)gridDim.x * blockDim.x;
 	for (Index n = (Index)blockIdx.x * blockDim.x + threadIdx.x; n < (Index)t.primitives; n += step) {

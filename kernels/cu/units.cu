@@ -1,12 +1,12 @@
-// Packs and unpacks a list of work units, one unit a warp, as Wu et al. (HPDC 2016, section 3.2) do:
-// the host has cut the blocks of a layout into units of a few KiB, and gives each its place on both
-// sides. Blocks too short to occupy a warp come in bundles of up to a block a lane, which are copied as
-// one piece of the packed buffer.
+// Packs and unpacks a list of work units, one unit per warp, like Wu et al. (HPDC 2016, section 3.2): the host divides
+// the blocks of a layout into units of a few KiB, and computes the position of each on both sides. Blocks too short to
+// occupy a warp are combined into bundles of up to one block per lane, which are copied as one piece of the packed
+// buffer.
 
 #include "contiguous.cuh"
 
-// A unit of work, in 16 bytes. A unit of one block begins `place` bytes from the origin. The blocks of
-// a bundle are those of `shorts` from `place` on.
+// A unit of work, in 16 bytes. A unit of one block begins `place` bytes from the origin. The blocks of a bundle start
+// at index `place` of `shorts`.
 struct alignas(16) Unit {
 	i64 place;
 	u64 rest; // offset in the packed buffer << 19 | blocks << 13 | bytes
@@ -30,7 +30,7 @@ struct Units {
 enum { WARP = 32 };
 #define ALL 0xffffffffu
 
-// owner_of returns the lane that holds the last of ascending numbers that is at most n.
+// owner_of returns the lane that holds the last of ascending numbers that do not exceed n.
 __device__ __forceinline__ unsigned owner_of(unsigned number, unsigned n) {
 	unsigned low = 0;
 #pragma unroll
@@ -57,9 +57,8 @@ __device__ __forceinline__ unsigned sum_before(unsigned number, unsigned lane) {
 	return sum - number;
 }
 
-// copy_bundle copies a bundle in words of the packed side, none of which crosses a block. The block of
-// this lane begins `begin` bytes into the bundle. `home` is where the bundle would begin in memory, if
-// all of it lay as that block does.
+// copy_bundle copies a bundle in words of the packed side, none of which crosses a block. This lane's block begins
+// `begin` bytes into the bundle. `home` is the address of the bundle in memory if it were contiguous with that block.
 template <typename Word>
 __device__ __forceinline__ void copy_bundle(const Units &u, char *packed, i64 home, unsigned begin, unsigned words,
                                             unsigned lane) {
@@ -83,8 +82,7 @@ __device__ __forceinline__ void copy_bundle(const Units &u, char *packed, i64 ho
 	}
 }
 
-// The block of a unit that a lane holds. It lies `home` + `begin` bytes from the origin, and `begin`
-// bytes into the unit.
+// The block of a unit that a lane holds. It is `home` + `begin` bytes from the origin, and `begin` bytes into the unit.
 struct Lane {
 	i64 home;
 	unsigned begin, length;
@@ -99,15 +97,15 @@ struct Lane {
 	}
 };
 
-// word_of returns the bytes of the widest word that all blocks of a bundle are aligned to.
+// word_of returns the bytes of the widest word to which all blocks of a bundle are aligned.
 __device__ __forceinline__ unsigned word_of(const Units &u, const Unit &unit, const Lane &block, const char *packed) {
 	const unsigned start = (unsigned)(size_t)u.strided + (unsigned)block.home + block.begin;
 	const unsigned mixed = any_bits(block.length ? start | block.length : 0) | (unsigned)(size_t)packed | 16;
 	return mixed & (0u - mixed);
 }
 
-// copy_unit copies a bundle as one piece of the packed buffer, unless its blocks are aligned to narrow
-// words only and are long enough to be copied one by one, each by some lanes.
+// copy_unit copies a bundle as one piece of the packed buffer, unless its blocks are aligned only to narrow words and
+// are long enough to be copied one at a time, each by some lanes.
 __device__ __forceinline__ void copy_unit(const Units &u, const Unit &unit, unsigned lane) {
 	const Lane block(u, unit, lane);
 	char *const packed = u.packed + unit.offset();
@@ -132,8 +130,7 @@ __device__ __forceinline__ void copy_unit(const Units &u, const Unit &unit, unsi
 	}
 }
 
-// units copies the units, each warp one after the other. A warp loads the next unit before it copies
-// the current one.
+// units copies the units, one at a time per warp. A warp loads the next unit before it copies the current one.
 extern "C" __global__ void __launch_bounds__(256, 5) units(const __grid_constant__ Units u) {
 	grid_dependency_wait();
 	const unsigned lane = threadIdx.x % WARP;

@@ -3,7 +3,7 @@
 
 #include "wide_tile.cuh"
 
-// send sends the points of a tile that others have as ghosts.
+// send sends the points of a tile that other tiles have as ghosts.
 __device__ __forceinline__ void send(const TileThread &w, const REAL *cells, unsigned exchange) {
 	const i64 odd = exchange % 2 ? w.s.odd : 0;
 #pragma unroll 2
@@ -13,8 +13,8 @@ __device__ __forceinline__ void send(const TileThread &w, const REAL *cells, uns
 	}
 }
 
-// wait_for waits for a packet, which got may be already. After the limit it reports the sender of an item, and returns
-// false.
+// wait_for waits for a packet, which may already be in got. After the limit it reports the sender of an item, and
+// returns false.
 __device__ __forceinline__ bool wait_for(const TileThread &w, const Packet *from, Packet &got, int item,
                                          unsigned exchange) {
 	const bool came = got.of(exchange) || wait(w.s.limit, w.s.failed, [&] {
@@ -30,7 +30,7 @@ __device__ __forceinline__ bool wait_for(const TileThread &w, const Packet *from
 
 // receive waits for the ghosts of a tile. It returns false after a timeout.
 __device__ __forceinline__ bool receive(const TileThread &w, REAL *cells, unsigned exchange) {
-	enum { AT_ONCE = 2 }; // packets of a thread
+	enum { AT_ONCE = 2 }; // packets in flight per thread
 	const Packet *const in = w.t.inbox[HERE] + w.t.packets + (exchange % 2 ? w.s.odd : 0);
 #pragma unroll 1
 	for (int i = w.thread; i < w.t.received; i += AT_ONCE * THREADS) {

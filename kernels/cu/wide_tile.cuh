@@ -1,12 +1,12 @@
-// A tile with wide ghosts, as its thread block sees it. See wide_tiles.cu.
+// A tile with wide ghosts and the data of its thread block. See wide_tiles.cu.
 //
-// Options: REAL; STEPS, between two exchanges; WIDTH, HEIGHT and PLANES of the largest tile with its ghosts;
-// GHOSTS_X, GHOSTS_Y and GHOSTS_DEPTH, of those how many there are on each side; LAYERS of threads.
+// Options: REAL; STEPS between exchanges; WIDTH, HEIGHT and PLANES of the largest tile including its ghosts; GHOSTS_X,
+// GHOSTS_Y and GHOSTS_DEPTH, the ghosts on each side; LAYERS of threads.
 #pragma once
 
 #include "common.cuh"
 #include "flags.cuh"
-#include "neighbour.cuh"
+#include "neighbor.cuh"
 #include "norms.cuh"
 #include "packet.cuh"
 #include "real.cuh"
@@ -27,13 +27,12 @@
 enum { X, Y, DEPTH, AXES };
 enum { LOW, HIGH };
 
-// Shared memory holds a tile twice, each in planes of cells. A plane has an odd number of them, so that points
-// above each other lie in different banks.
+// Shared memory holds two copies of a tile, in planes of cells. A plane has an odd number of cells, so that points
+// above each other are in different banks.
 enum { PLANE = WIDTH * HEIGHT | 1, CELLS = PLANE * PLANES };
 
-// The outermost rows and planes are read alone. Threads form layers of whole warps, which have a thread for each
-// cell of the other rows, in order: so a warp accesses cells beside each other. Each thread has COLUMN cells
-// behind each other along the depth.
+// The outermost rows and planes are only read. Threads form layers of whole warps, with one thread for each cell of the
+// other rows, in order, so a warp accesses adjacent cells. Each thread has COLUMN consecutive cells along the depth.
 enum {
 	FIRST = DIMS == 3 ? WIDTH : 0,
 	SWEPT = WIDTH * HEIGHT - 2 * FIRST,
@@ -44,76 +43,76 @@ enum {
 
 typedef PacketOf<sizeof(REAL)> Packet;
 
-enum { NEIGHBOURS = 26, HERE = NEIGHBOURS };
+enum { NEIGHBORS = 26, HERE = NEIGHBORS };
 
-// A point that a tile sends, and a ghost that it receives. They have nothing to do with each other.
+// A point that a tile sends and a ghost that it receives; the two are independent.
 struct Item {
-	unsigned place : 27; // of the packet, among those of its receiver
-	unsigned to : 5;     // the receiver: a neighbour of this GPU, or HERE
+	unsigned place : 27; // index of the packet in its receiver
+	unsigned to : 5;     // the receiver: a neighbor of this GPU, or HERE
 	unsigned short cell, ghost;
 };
 
 static_assert(sizeof(Item) == 8, "as in wide_tiling.go");
 
-// A tile of a GPU. An axis of it has its first point at 0; sweeps of ghosts begin no lower than at from, and end
-// before to.
+// A tile of a GPU. The first point along each axis is at 0; sweeps of ghosts start no lower than from and end no higher
+// than to (exclusive).
 struct WideTile {
-	int lo[AXES], n[AXES]; // its first point in the box of the GPU; its points
+	int lo[AXES], n[AXES]; // first point in the box of the GPU; number of points
 	int from[AXES], to[AXES];
-	int sent, received; // of its items how many have a point and a ghost
-	i64 items;          // the first, among those of all tiles
-	i64 packets;        // the first that it receives, among those of the GPU
-	u64 near;           // bits of the neighbours with which it deals
-	u64 copies;         // bits of the copies that have points of it
+	int sent, received; // number of items with a point and with a ghost
+	i64 items;          // index of the first item among those of all tiles
+	i64 packets;        // index of the first packet that it receives, within the GPU
+	u64 near;           // bits of the neighbors that exchange with it
+	u64 copies;         // bits of the copies that include points of it
 };
 
-// Points of this GPU that lie in ghosts too, of this GPU or another.
+// Points of this GPU that are also ghosts, on this GPU or another.
 struct GhostCopy {
 	int lo[AXES], hi[AXES];
-	REAL *field[2];  // of each field: where a point at 0, 0, 0 of the box would lie
+	REAL *field[2];  // by field: address of point 0, 0, 0 of the box, which may be outside
 	Strides strides; // of the ghosts
 };
 
 struct Tiles {
-	i64 first, count, launch; // the first step, how many, and the launches before
+	i64 first, count, launch; // the first step, number of steps, and number of earlier launches
 	i64 base;                 // the number of the first exchange
 	Watch watch;
 	REAL *field[2]; // the first owned point
 	Strides strides;
-	i64 mirrors[AXES][2]; // whether ghosts behind a side of the box are the points before it
+	i64 mirrors[AXES][2]; // whether ghosts behind a side of the box mirror the points before it
 	const WideTile *tiles;
 	const Item *items;
 	const unsigned char *senders; // by item: the sender of the ghost
 	const GhostCopy *copies;
-	i64 odd;                // packets of even exchanges of a GPU, behind which those of odd ones lie
-	Packet *const *inboxes; // of all neighbours, and of this GPU
-	const Neighbour *neighbours;
-	i64 neighbour_count;
-	NormSum *norms[2]; // by field: of the blocks of a launch with norms
-	i64 limit;         // of a wait, in ns
+	i64 odd;                // number of packets of even exchanges of a GPU, which those of odd ones follow
+	Packet *const *inboxes; // of all neighbors, and of this GPU
+	const Neighbor *neighbors;
+	i64 neighbor_count;
+	NormSum *norms[2]; // by field: one per block of a launch with norms
+	i64 limit;         // per wait, in ns
 	u64 *failed;       // see report_timeout
 	Checks checks;
 };
 
 // The tile of a thread block, in shared memory.
 struct Tile : WideTile {
-	Packet *inbox[NEIGHBOURS + 1];
+	Packet *inbox[NEIGHBORS + 1];
 	struct {
 		int due, follows; // whether an even and an odd step has a check, and whether it has one or follows one
 	} plan[2];
 	int over; // 1 + the check that has ended the launch; -1 after a timeout; 0
 };
 
-// outside returns how far a place lies beyond a tile along an axis.
+// outside returns the distance of a place from a tile along an axis.
 __device__ __forceinline__ int outside(const WideTile &t, int axis, int at) {
 	return max(0, max(-at, at - (t.n[axis] - 1)));
 }
 
-// A thread, and the tile that it works on.
+// A thread and its tile.
 struct TileThread {
 	const Tiles &s;
 	const Tile &t;
-	REAL *cells; // in shared memory: the tile and its ghosts, twice
+	REAL *cells; // in shared memory: two copies of the tile and its ghosts
 	Item *items; // in shared memory
 	int thread;
 
@@ -134,12 +133,12 @@ __device__ __forceinline__ TileThread thread_of(const Tiles &s, Tile &t) {
 	return {s, t, cells, (Item *)((char *)cells + BYTES), (int)(threadIdx.x + threadIdx.y * COLUMNS)};
 }
 
-// The cells of a thread along the depth, and those beside them: a cell behind which a mirror is stands for its ghost.
+// A thread's cells along the depth and the adjacent cells. A cell before a mirror also represents its ghost.
 struct Column {
 	int cell;                     // of plane 0
-	int left, right, front, back; // how far the cells beside one are
-	int outside;                  // how far it lies beyond the tile across the depth; STEPS: it is not swept
-	int deep, from, to; // of the tile along the depth, in registers: its points, and where sweeps begin and end
+	int left, right, front, back; // offsets of the adjacent cells
+	int outside;                  // distance from the tile across the depth; STEPS: not swept
+	int deep, from, to; // of the tile along the depth, in registers: number of points, start and end of sweeps
 
 	__device__ __forceinline__ explicit Column(const TileThread &w) {
 		const Tile &t = w.t;
@@ -156,14 +155,14 @@ struct Column {
 	}
 };
 
-// first_plane returns the first place along the depth that the threads of a layer have.
+// first_plane returns the first position along the depth that the threads of a layer have.
 __device__ __forceinline__ int first_plane() { return (int)threadIdx.y * COLUMN + 1 - GHOSTS_DEPTH; }
 
-// load_tile loads a tile from a field, with all ghosts that lie no farther than the steps of a group read. Those behind
-// walls never change, and are loaded into both places of the tile.
+// load_tile loads a tile from a field, with all ghosts that the steps of a group read. Those behind walls never change
+// and are loaded into both copies of the tile.
 __device__ __forceinline__ void load_tile(const TileThread &w, REAL *field) {
 	const Tile &t = w.t;
-	enum { BATCH = 4 }; // loads of a thread at a time
+	enum { BATCH = 4 }; // loads in flight per thread
 #pragma unroll 1
 	for (int first = w.thread; first < CELLS; first += BATCH * THREADS) {
 		REAL v[BATCH];
@@ -191,7 +190,7 @@ __device__ __forceinline__ void load_tile(const TileThread &w, REAL *field) {
 	}
 }
 
-// each_own calls visit(x, y, z, cell) for the points of the tile that a thread has.
+// each_own calls visit(x, y, z, cell) for the thread's points of the tile.
 template <typename Visit> __device__ __forceinline__ void each_own(const TileThread &w, const Column &c, Visit visit) {
 	if (c.outside > 0) return;
 	const int x = c.cell % WIDTH - GHOSTS_X, y = c.cell / WIDTH - GHOSTS_Y;
@@ -206,7 +205,7 @@ __device__ __forceinline__ void store_tile(const TileThread &w, const Column &c,
 	each_own(w, c, [&](int x, int y, int z, int cell) { *w.in(field, x, y, z) = cells[cell]; });
 }
 
-// store_ghosts stores the points that lie in ghosts of a field too, for the launches that follow.
+// store_ghosts also stores points into ghosts of a field, for later launches.
 __device__ __forceinline__ void store_ghosts(const TileThread &w, const REAL *cells, unsigned step) {
 	const Tile &t = w.t;
 #pragma unroll 1

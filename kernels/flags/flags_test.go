@@ -10,7 +10,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// programs are all that this package may compile.
+// programs returns all programs that this package may compile.
 func programs() []kernels.Program {
 	return []kernels.Program{latencyProgram()}
 }
@@ -23,8 +23,8 @@ func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 	kerneltest.CompileWithoutSpills(t, programs()...)
 }
 
-// Every line of a network has one reader and one writer: what a rank keeps for a neighbour is what
-// that one finds as its own, and no two lie together.
+// Every line of a network has one reader and one writer: the line of a rank for a neighbor is the line that the
+// neighbor writes, and lines do not overlap.
 func TestNetwork(t *testing.T) {
 	platform := streams.HostPlatform(4)
 	devices := test.Must(platform.Open())(t)
@@ -36,12 +36,12 @@ func TestNetwork(t *testing.T) {
 		test.Check(t, n.Open(rank, &open))
 	}
 	readers := map[streams.Span]int{}
-	for rank, others := range n.neighbours {
+	for rank, others := range n.neighbors {
 		for at, other := range others {
 			for which := range 2 {
 				mine, its := n.Pair(rank, at, which)
 				if mine.Memory != n.memory[rank] || its.Memory != n.memory[other] || its != n.line(other, n.Place(rank, other), which) {
-					t.Errorf("rank %d waits at %v, and %d at %v", rank, mine, other, its)
+					t.Errorf("rank %d waits at %v, rank %d at %v", rank, mine, other, its)
 				}
 				readers[mine]++
 			}
@@ -50,27 +50,27 @@ func TestNetwork(t *testing.T) {
 	}
 	for s, count := range readers {
 		if count != 1 || s.Offset%lineBytes != 0 || s.Offset+s.Length > s.Memory.Size() {
-			t.Errorf("%d use %v", count, s)
+			t.Errorf("got %d users of %v", count, s)
 		}
 	}
 	if len(readers) != 2*(2+3+1+2)+4 {
-		t.Errorf("%d lines", len(readers))
+		t.Errorf("got %d lines", len(readers))
 	}
 }
 
-func TestNetworksThatCannotBe(t *testing.T) {
+func TestNetworkErrors(t *testing.T) {
 	devices := make([]*streams.Device, 3)
-	for says, neighbours := range map[string][][]int{
-		"rank 0 exchanges with rank 1, which does not name it": {{1}, {2}, {1}},
-		"rank 0 exchanges with rank 3":                         {{3}, {}, {}},
-		"rank 1 exchanges with rank 1":                         {{}, {1}, {}},
-		"2 neighbours; must be at most 1":                      {{1, 2}, {0}, {0}},
+	for says, neighbors := range map[string][][]int{
+		"neighbors must be mutual, but rank 1 does not name rank 0": {{1}, {2}, {1}},
+		"neighbors must be mutual, but rank 3 does not name rank 0": {{3}, {}, {}},
+		"neighbors must be mutual, but rank 1 does not name rank 1": {{}, {1}, {}},
+		"number of neighbors must be at most 1, got 2":              {{1, 2}, {0}, {0}},
 	} {
-		test.Says(t, test.ErrorOf(NewNetwork(devices, neighbours, 1, 1, 0)), says)
+		test.Says(t, test.ErrorOf(NewNetwork(devices, neighbors, 1, 1, 0)), says)
 	}
 }
 
-// hostDevices opens some for the length of the test.
+// hostDevices opens CPU devices for the duration of the test.
 func hostDevices(t *testing.T, n int) []*streams.Device {
 	t.Helper()
 	devices := test.Must(streams.HostPlatform(n).Open())(t)
@@ -78,8 +78,8 @@ func hostDevices(t *testing.T, n int) []*streams.Device {
 	return devices
 }
 
-// A device waits no longer than the limit, and the error says for which other.
-func TestFlagPingPongInVain(t *testing.T) {
+// A device waits for at most the limit, and the error names the other device.
+func TestFlagPingPongTimesOut(t *testing.T) {
 	d := hostDevices(t, 2)
 	c := kernels.CompilerFromEnv()
 	r := test.Must(NewPingPong(c, d[0], d[1], 20*time.Millisecond))(t)
@@ -92,11 +92,11 @@ func TestFlagPingPongInVain(t *testing.T) {
 	test.Says(t, err, "device host 0 timed out after 20ms waiting for a flag from device host 1")
 	test.Says(t, g.Open(), "a gate of device host 1 was not opened within 200ms")
 	if _, err := r.Play(0); err == nil {
-		t.Error("no rounds")
+		t.Error("0 rounds: got no error")
 	}
 }
 
-// Sizes of a class are close to each other, and a class begins with a size that is its own.
+// Sizes of a class are close to each other, and each class begins with a size that maps to itself.
 func TestAlike(t *testing.T) {
 	for _, c := range []struct{ size, want [3]int }{
 		{[3]int{0, 1, 31}, [3]int{0, 1, 31}},
@@ -106,7 +106,7 @@ func TestAlike(t *testing.T) {
 		{[3]int{511, 512, 543}, [3]int{496, 512, 512}},
 	} {
 		if got := Alike(c.size); got != c.want {
-			t.Errorf("%v: %v, not %v", c.size, got, c.want)
+			t.Errorf("%v: got %v, want %v", c.size, got, c.want)
 		}
 	}
 	for n := 1; n < 1<<17; n++ {

@@ -12,9 +12,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Gate holds a stream until the host opens it: what is queued behind it then runs as fast
-// as the device can, not as fast as the host queues it. Kernels behind it have run before:
-// what a driver does at the first launch of one may wait for the gate.
+// Gate holds a stream until the host opens it, so that the work queued behind it runs at the speed of the device,
+// not of the host that queues it. Kernels behind it must have run before, since drivers may do work at the first
+// launch of a kernel that waits for the gate.
 type Gate struct {
 	resources streams.Resources
 	device    *streams.Device
@@ -24,8 +24,8 @@ type Gate struct {
 	arg       gateArgs // of the Go form; the CUDA form has its own
 }
 
-// NewGate makes a gate for streams of the device, one at a time. It opens by itself after
-// the limit; that is an error of Open.
+// NewGate creates a gate for one stream of the device at a time. It opens by itself after the limit, in which case
+// Open returns an error.
 func NewGate(c *kernels.Compiler, d *streams.Device, limit time.Duration) (*Gate, error) {
 	found, err := c.Load(d, latencyProgram(), "gate")
 	if err != nil {
@@ -52,8 +52,8 @@ func NewGate(c *kernels.Compiler, d *streams.Device, limit time.Duration) (*Gate
 	return made, made.resources.Done()
 }
 
-// Shut has the stream wait until Open. The gate that was shut before has been opened, and
-// its stream has passed it.
+// Shut makes the stream wait until Open. The previous Shut must have been opened, and its stream must have passed
+// the gate.
 func (g *Gate) Shut(s *streams.Stream) error {
 	arg := &g.arg
 	if own := g.kernel.Argument(); own != nil {
@@ -63,7 +63,7 @@ func (g *Gate) Shut(s *streams.Stream) error {
 	return s.Launch(g.kernel)
 }
 
-// Open lets the stream go on. It is an error if that had gone on before by itself.
+// Open releases the stream. It returns an error if the stream was released before, after the limit.
 func (g *Gate) Open() error {
 	failed := g.flags.Bytes()[lineBytes] != 0
 	atomic.AddUint64(word(g.flags, 0), 1)
@@ -73,7 +73,7 @@ func (g *Gate) Open() error {
 	return nil
 }
 
-// Close frees its memory. Closing twice is not an error.
+// Close frees the memory of the gate. Closing twice is allowed.
 func (g *Gate) Close() error { return g.resources.Close() }
 
 // gateArgs is struct Gate of latency.cu.
@@ -102,7 +102,7 @@ func latencyProgram() kernels.Program {
 	}
 }
 
-// NewNothing makes a launch of a kernel that does nothing.
+// NewNothing prepares a launch of an empty kernel.
 func NewNothing(c *kernels.Compiler, d *streams.Device) (*streams.Kernel, error) {
 	found, err := c.Load(d, latencyProgram(), "nothing")
 	if err != nil {
@@ -114,12 +114,12 @@ func NewNothing(c *kernels.Compiler, d *streams.Device) (*streams.Kernel, error)
 	})
 }
 
-// yielding loops never sleep: what is timed by them may take less than that.
+// yielding waits never sleep, since a sleep may exceed the measured time.
 var yielding = poll.Policy{Yields: math.MaxInt}
 
 // await polls until a count has reached a value. It returns false after the limit.
 func await(count *uint64, value uint64, limit time.Duration) bool {
-	const looks = 64 // between two looks at the clock
+	const looks = 64 // polls between two readings of the clock
 	for wait := yielding.Begin(); ; {
 		for range looks {
 			if atomic.LoadUint64(count) >= value {

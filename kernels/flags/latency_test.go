@@ -9,7 +9,7 @@ import (
 	"github.com/halox/halox/kernels/flags"
 )
 
-// A flag goes to and fro between two devices, again and again.
+// Two devices pass a flag back and forth repeatedly.
 func TestFlagPingPong(t *testing.T) {
 	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
 		if len(s.Devices) < 2 || !s.Links.Between(s.Devices[0], s.Devices[1]).Usable || !s.Links.Between(s.Devices[1], s.Devices[0]).Usable {
@@ -20,14 +20,14 @@ func TestFlagPingPong(t *testing.T) {
 		for _, rounds := range []int{1000, 1, 300} {
 			took, err := r.Play(rounds)
 			if err != nil || took < 0 || took > time.Minute {
-				t.Errorf("%d rounds: %v, %v", rounds, took, err)
+				t.Errorf("%d rounds: got %v, %v", rounds, took, err)
 			}
 			t.Logf("%d rounds: %v one way", rounds, took)
 		}
 	})
 }
 
-// What is behind a gate does not run before it is opened, time after time.
+// Work behind a gate runs only after Open, repeatedly.
 func TestGate(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		d := s.Devices[0]
@@ -43,7 +43,7 @@ func TestGate(t *testing.T) {
 			test.Check(t, stream.Record(e))
 			time.Sleep(5 * time.Millisecond)
 			if done, err := e.Done(); done || err != nil {
-				t.Fatalf("through the gate: %t, %v", done, err)
+				t.Fatalf("ran: %t, %v", done, err)
 			}
 			test.Check(t, g.Open())
 			test.Check(t, stream.Sync(time.Minute))

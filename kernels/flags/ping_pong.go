@@ -11,28 +11,27 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// PingPong measures the latency of a flag between two devices. A kernel stays resident on
-// each of them. The two signal each other in turns: each stores into the memory of the other,
-// and waits for a store into its own.
+// PingPong measures the latency of a flag between two devices. A kernel stays resident on each of them. The two
+// take turns: each stores into the memory of the other, and waits for a store into its own.
 type PingPong struct {
 	resources streams.Resources
 	limit     time.Duration
 	players   [2]*player
-	base      uint64 // rounds played
+	base      uint64 // number of completed rounds
 }
 
-// player is what one device has of it.
+// player is the part of one device.
 type player struct {
 	device *streams.Device
 	stream *streams.Stream
-	flag   *streams.Memory // that the other raises
+	flag   *streams.Memory // written by the other device
 	took   *streams.Memory // pinned
 	kernel *streams.Kernel
 	arg    pingPongArgs // of the Go form; the CUDA form has its own
 }
 
-// NewPingPong makes the kernels ready, and runs them once. The devices reach each other. No
-// kernel waits longer than limit.
+// NewPingPong prepares the kernels, and runs them once. The devices must reach each other. No kernel waits longer
+// than limit.
 func NewPingPong(c *kernels.Compiler, a, b *streams.Device, limit time.Duration) (*PingPong, error) {
 	p := &PingPong{limit: limit}
 	if err := p.open(c, [2]*streams.Device{a, b}); err != nil {
@@ -55,7 +54,7 @@ func (r *PingPong) open(c *kernels.Compiler, devices [2]*streams.Device) error {
 			return err
 		}
 	}
-	// What a driver does at the first launch of a kernel may wait for other kernels.
+	// Drivers may do work at the first launch of a kernel that waits for other kernels.
 	for _, p := range r.players {
 		if err := errors.Join(p.launch(0, 0, 0), p.stream.Sync(r.limit)); err != nil {
 			return err
@@ -64,7 +63,7 @@ func (r *PingPong) open(c *kernels.Compiler, devices [2]*streams.Device) error {
 	return nil
 }
 
-// makePlayer makes the launch of one player.
+// makePlayer prepares the launch of one player.
 func makePlayer(c *kernels.Compiler, r *PingPong, p, other *player, serves bool) error {
 	arg := pingPongArgs{
 		mine: p.flag.Address(), its: other.flag.Address(), limit: r.limit.Nanoseconds(), took: p.took.Address(),
@@ -98,13 +97,13 @@ func (p *player) launch(base uint64, rounds, warm int64) error {
 	return p.stream.Launch(p.kernel)
 }
 
-// Play has the flag handed to and fro so many times, after some that do not count, and
-// returns the time from one device to the other, by the clock of the first. It waits for
-// both kernels. An error says which device timed out, and which one it waited for.
+// Play passes the flag back and forth for the given number of rounds, after some warm-up rounds, and returns the
+// mean time from one device to the other, by the clock of the first. It waits for both kernels. An error names the
+// device that timed out and the one it waited for.
 func (r *PingPong) Play(rounds int) (time.Duration, error) {
 	const warm = 100
 	if rounds < 1 {
-		return 0, fmt.Errorf("flags: a flag ping-pong of %d rounds", rounds)
+		return 0, fmt.Errorf("flags: ping-pong: number of rounds must be at least 1, got %d", rounds)
 	}
 	base := r.base
 	r.base += uint64(rounds + warm)
@@ -128,7 +127,7 @@ func (r *PingPong) Play(rounds int) (time.Duration, error) {
 	return time.Duration(took) / time.Duration(2*rounds), nil
 }
 
-// onHost is the host version of kernel flag_ping_pong.
+// onHost is the Go counterpart of kernel flag_ping_pong.
 func (p *player) onHost(other *player) {
 	var start time.Time
 	took := &streams.View[int64](p.took.Bytes())[0]
@@ -151,5 +150,5 @@ func (p *player) onHost(other *player) {
 	*took = time.Since(start).Nanoseconds()
 }
 
-// Close frees its memory. Closing twice is not an error.
+// Close frees the memory. Closing twice is allowed.
 func (r *PingPong) Close() error { return r.resources.Close() }

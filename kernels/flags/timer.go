@@ -10,18 +10,18 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Timer times work of one device by the device's clock, on a stream of its own. Everything that compares variants by
-// their times uses one: the tuning of kernels, the engines of packing, benchmarks.
+// Timer measures the time of work on one device by the clock of the device, on a separate stream. All comparisons
+// of variants use it: the tuning of kernels, the packing engines, benchmarks.
 type Timer struct {
 	resources  streams.Resources
-	Stream     *streams.Stream
-	Start, End *streams.Event // around what Time times
-	gate       *Gate          // nil if the timer has none
+	Stream     *streams.Stream // stream of the timed work
+	Start, End *streams.Event  // recorded around the timed work
+	gate       *Gate           // nil if the timer has none
 	limit      time.Duration
 }
 
-// NewTimer makes a timer without a gate. The device counts as stuck when work takes longer than the limit. Close frees
-// the timer.
+// NewTimer creates a timer without a gate. The device counts as stuck if work takes longer than the limit. Close
+// frees the timer.
 func NewTimer(d *streams.Device, limit time.Duration) (*Timer, error) {
 	t := &Timer{limit: limit}
 	t.Stream = t.resources.NewStream(d, streams.Normal)
@@ -29,7 +29,7 @@ func NewTimer(d *streams.Device, limit time.Duration) (*Timer, error) {
 	return t, t.resources.Done()
 }
 
-// NewGatedTimer makes a timer with a gate, which opens by itself after the gate limit.
+// NewGatedTimer creates a timer with a gate, which opens by itself after the gate limit.
 func NewGatedTimer(c *kernels.Compiler, d *streams.Device, gateLimit, limit time.Duration) (*Timer, error) {
 	t, err := NewTimer(d, limit)
 	if err != nil {
@@ -39,9 +39,9 @@ func NewGatedTimer(c *kernels.Compiler, d *streams.Device, gateLimit, limit time
 	return t, t.resources.Done()
 }
 
-// Time returns how long the device takes for what queue queues on the stream, after what warm queues (nil for nothing).
-// If gated, everything is queued before the first of it begins: the host may take longer to queue an operation than the
-// device to run it. The stream is idle before and after.
+// Time returns the device time of the work that queue queues on the stream, after the work of warm (nil for none).
+// If gated, all work is queued before any of it begins, since the host may take longer to queue an operation than
+// the device to run it. The stream is idle before and after.
 func (t *Timer) Time(gated bool, warm, queue func() error) (time.Duration, error) {
 	if gated {
 		if err := t.gate.Shut(t.Stream); err != nil {
@@ -74,7 +74,7 @@ func (t *Timer) around(warm, queue func() error) error {
 	return t.Stream.Record(t.End)
 }
 
-// each returns the mean time of so many launches, one after the other.
+// each returns the mean time of the given number of consecutive launches.
 func (t *Timer) each(k *streams.Kernel, launches int) (time.Duration, error) {
 	took, err := t.Time(false, nil, func() error {
 		for range launches {
@@ -87,8 +87,8 @@ func (t *Timer) each(k *streams.Kernel, launches int) (time.Duration, error) {
 	return took / time.Duration(launches), err
 }
 
-// Least returns the shortest of up to three times of a launch, after one that warms up, as far as there is time until
-// end. Short launches are timed up to 20 in a row, as steps are: a single one takes some microseconds more.
+// Least returns the shortest of up to three times of a launch, after one warm-up, until the time end. Short
+// launches are timed in rows of up to 20, as in steps: a single one takes some microseconds longer.
 func (t *Timer) Least(k *streams.Kernel, end time.Time) (best time.Duration, err error) {
 	const rounds, rowTime, maxRow = 4, 200 * time.Microsecond, 20
 	best = math.MaxInt64
@@ -109,8 +109,8 @@ func (t *Timer) Least(k *streams.Kernel, end time.Time) (best time.Duration, err
 	return best, nil
 }
 
-// Alike rounds the lengths of a box, in points, down to their five highest bits. What is measured for a box is kept for
-// those that round alike, whose lengths differ by 6% at most: which kernel is the fastest depends on how many times the
+// Alike rounds the lengths of a box, in points, down to their five highest bits. Measurements for a box also apply
+// to boxes that round to the same lengths, which differ by at most 6%: the fastest kernel depends on how often the
 // thread blocks fill the GPU, and on how much of the box its caches hold.
 func Alike(size [3]int) (alike [3]int) {
 	const kept = 5
@@ -121,5 +121,5 @@ func Alike(size [3]int) (alike [3]int) {
 	return alike
 }
 
-// Close frees the timer. Closing twice is no error.
+// Close frees the timer. Closing twice is allowed.
 func (t *Timer) Close() error { return t.resources.Close() }

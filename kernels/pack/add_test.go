@@ -7,17 +7,16 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/pack"
 )
 
-// One launch adds boxes of numbers of every type, and touches nothing else.
+// One launch adds boxes of numbers of all types, and changes nothing else.
 func TestAdds(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := kerneltest.NewBench(t, s)
 		copier := test.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
-		for _, values := range []int{1, 3} { // an element
+		for _, values := range []int{1, 3} { // per element
 			t.Run(fmt.Sprintf("values=%d", values), func(t *testing.T) {
 				adds := []sums{
 					newSums[float32](b, "float32", values, 4), newSums[float64](b, "float64", values, 8),
@@ -39,14 +38,14 @@ func TestAdds(t *testing.T) {
 	})
 }
 
-// sums is one addition and what it must give.
+// sums is one addition and its expected result.
 type sums struct {
 	add   pack.Add
 	check func()
 }
 
-// newSums adds boxes of whole numbers in rows of 11 elements to boxes in rows of 9.
-func newSums[T float32 | float64 | int32 | int64](b *kerneltest.Bench, number kernels.Number, scalars, size int) sums {
+// newSums adds boxes of integers in rows of 11 elements to boxes in rows of 9.
+func newSums[T float32 | float64 | int32 | int64](b *kerneltest.Bench, number domain.Element, scalars, size int) sums {
 	const elements = 400
 	c := pack.Copy{
 		Dst:  pack.Place{First: 5, Pitch: 9, Plane: 50},
@@ -69,7 +68,7 @@ func newSums[T float32 | float64 | int32 | int64](b *kerneltest.Bench, number ke
 	return sums{pack.Add{Copy: c, Number: number}, func() { holds(b, c.Dst.Data, dst, "%s", number) }}
 }
 
-// A row is put into every row of a box, and nowhere else.
+// A row is copied to every row of a box, and nowhere else.
 func TestRepeat(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := kerneltest.NewBench(t, s)

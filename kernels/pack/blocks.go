@@ -9,13 +9,12 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// BlockPacker packs and unpacks lists of blocks on one device as the host bypass of
-// HAND does (Shi et al., section IV): the device gets the list as it is, and the kernel
-// itself finds out where each block lies in the packed buffer. It is HAND's kernel for
-// indexed_block too (section III.C).
+// BlockPacker packs and unpacks lists of blocks on one device by the host bypass of HAND (Shi et al. 2014, section
+// IV): the device gets the list unchanged, and the kernel computes the location of each block in the packed
+// buffer. It is also HAND's kernel for indexed_block (section III.C).
 type BlockPacker struct {
 	device *streams.Device
-	listed streams.Function // nil where Go runs, as is the next
+	listed streams.Function // nil on CPU devices, like the next
 	equal  streams.Function
 }
 
@@ -36,7 +35,7 @@ func blocksProgram() kernels.Program {
 	}}
 }
 
-// NewBlockPacker compiles for the device.
+// NewBlockPacker compiles the kernels for the device.
 func NewBlockPacker(c *kernels.Compiler, d *streams.Device) (*BlockPacker, error) {
 	p := &BlockPacker{device: d}
 	found, err := c.Load(d, blocksProgram(), "listed_blocks", "equal_blocks")
@@ -47,31 +46,31 @@ func NewBlockPacker(c *kernels.Compiler, d *streams.Device) (*BlockPacker, error
 	return p, nil
 }
 
-// Scan is how the threads of a block sum up the lengths of blocks.
+// Scan is how the threads of a block sum the lengths of blocks.
 type Scan string
 
-// The scans. AutoScan takes Sequential for chunks of up to 16 blocks, as HAND does. A scan in a kernel of its own took
-// 1.6 to 1.7 times as long on an H200, and sums in two dimensions of shared memory no less time than in one: neither is
-// kept.
+// The scans. AutoScan selects Sequential for chunks of up to 16 blocks, as HAND does. A scan in a separate kernel
+// took 1.6 to 1.7 times as long on an H200, and sums in two dimensions of shared memory were not faster than in
+// one, so neither exists.
 const (
 	AutoScan   Scan = ""
-	Sequential Scan = "sequential" // each thread for itself
-	Parallel   Scan = "parallel"   // together, in a logarithmic number of steps
+	Sequential Scan = "sequential" // by each thread
+	Parallel   Scan = "parallel"   // jointly, in a logarithmic number of steps
 )
 
-// BlockOptions say how a BlockPacker works. The zero value suits most lists.
+// BlockOptions configures a BlockPacker. The zero value suits most lists.
 type BlockOptions struct {
-	// The list lies in pinned host memory, which the device reads in each launch
-	// (HAND's packiov), instead of memory of the device (copyiov).
+	// Pinned keeps the list in pinned host memory, which the device reads in each launch (HAND's packiov), instead of
+	// device memory (copyiov). Default false.
 	Pinned bool
-	// All blocks have one length: the list holds displacements only, and no lengths
-	// have to be summed up.
+	// Equal means that all blocks have one length: the list holds only displacements, and no lengths need to be
+	// summed. Default false.
 	Equal bool
 
-	Scan      Scan
-	Chunk     int // bytes that a thread block copies at a time, a multiple of 128; 0: automatic
-	Lanes     int // threads along a block, a power of two up to 256; 0: adapted to each chunk
-	MaxBlocks int // thread blocks of a launch; 0: as many as suit the device
+	Scan      Scan // default AutoScan
+	Chunk     int  // bytes that a thread block copies at a time, a multiple of 128; default: automatic
+	Lanes     int  // threads along a block, a power of two up to 256; default: adapted to each chunk
+	MaxBlocks int  // thread blocks of a launch; default: suited to the device
 }
 
 // Limits of the kernels of blocks.cu.
@@ -81,24 +80,24 @@ const (
 	maxChunkBlocks = 1024
 )
 
-// check returns an error unless the options are possible.
+// check returns an error unless the options are valid.
 func (b BlockOptions) check() error {
 	switch {
 	case b.Scan != AutoScan && b.Scan != Sequential && b.Scan != Parallel:
-		return fmt.Errorf("pack: unknown scan %q: it is sequential or parallel", b.Scan)
+		return fmt.Errorf("pack: scan: must be sequential or parallel, got %q", b.Scan)
 	case b.Chunk < 0 || b.Chunk > maxChunk || b.Chunk%chunkAlignment != 0:
-		return fmt.Errorf("pack: chunks of %d bytes: must be a multiple of %d, at most %d", b.Chunk, chunkAlignment,
+		return fmt.Errorf("pack: chunk of %d bytes: must be a multiple of %d, at most %d", b.Chunk, chunkAlignment,
 			maxChunk)
 	case b.Lanes < 0 || b.Lanes > launch.BlockSize || b.Lanes&(b.Lanes-1) != 0:
-		return fmt.Errorf("pack: %d threads along a block: must be a power of two, at most %d", b.Lanes,
+		return fmt.Errorf("pack: %d lanes: must be a power of two, at most %d", b.Lanes,
 			launch.BlockSize)
 	case b.MaxBlocks < 0:
-		return fmt.Errorf("pack: %d thread blocks", b.MaxBlocks)
+		return fmt.Errorf("pack: number of thread blocks: must be at least 0, got %d", b.MaxBlocks)
 	}
 	return nil
 }
 
-// sequential returns how many lengths at most are summed up sequentially.
+// sequential returns the largest number of lengths that are summed sequentially.
 func (b BlockOptions) sequential() int64 {
 	switch b.Scan {
 	case Sequential:
@@ -109,8 +108,8 @@ func (b BlockOptions) sequential() int64 {
 	return 16
 }
 
-// chunkFor returns the bytes of a chunk for so many in all: few enough that all
-// multiprocessors get some.
+// chunkFor returns the chunk size for the given number of bytes in total: small enough that all multiprocessors
+// get chunks.
 func (b BlockOptions) chunkFor(d *streams.Device, size int64) int64 {
 	if b.Chunk > 0 {
 		return int64(b.Chunk)
@@ -123,13 +122,13 @@ func (b BlockOptions) chunkFor(d *streams.Device, size int64) int64 {
 	return chunk
 }
 
-// chunk is struct Chunk of blocks.cu: where a stretch of the packed buffer begins
-// there, and skip bytes into which block of the list.
+// chunk is struct Chunk of blocks.cu: a range of the packed buffer that begins at offset, skip bytes into block
+// first of the list.
 type chunk struct{ offset, first, skip int64 }
 
-// chunksOf cuts a list, all of whose blocks have bytes, into chunks of so many bytes at
-// most, and maxChunkBlocks blocks. After the last comes one that begins at the end. A cut within a block lies
-// at a multiple of chunkAlignment, if bytes is one.
+// chunksOf divides a list of non-empty blocks into chunks of at most the given bytes and maxChunkBlocks blocks,
+// followed by one that begins at the end. A boundary within a block is at a multiple of chunkAlignment, if bytes
+// is one.
 func chunksOf(list []Block, bytes int64) []chunk {
 	chunks := []chunk{{}}
 	offset := int64(0)
@@ -158,19 +157,19 @@ func chunksOf(list []Block, bytes int64) []chunk {
 	return chunks
 }
 
-// BlockTable is a list of blocks as a device reads it. It does not depend on where the
-// memory lies that is packed and unpacked.
+// BlockTable is a list of blocks in the form read by the device. It does not depend on the memory that is packed
+// and unpacked.
 type BlockTable struct {
 	resources    streams.Resources
 	packer       *BlockPacker
 	options      BlockOptions
 	extent       extent
-	length       int64 // of all blocks; 0 if the table says it
-	chunk, count int64 // bytes of a chunk; chunks
+	length       int64 // of all blocks; 0 if the table contains lengths
+	chunk, count int64 // bytes per chunk; number of chunks
 	list, chunks *streams.Memory
 }
 
-// Table makes a table of the blocks, which it does not keep.
+// Table builds a table of the blocks; it does not keep the list.
 func (b *BlockPacker) Table(list []Block, o BlockOptions) (t *BlockTable, err error) {
 	t = &BlockTable{packer: b, options: o}
 	if t.extent, err = extentOf(list); err != nil {
@@ -189,7 +188,7 @@ func (b *BlockPacker) Table(list []Block, o BlockOptions) (t *BlockTable, err er
 	return t, t.resources.Done()
 }
 
-// withBytes returns the blocks that have any.
+// withBytes returns the non-empty blocks.
 func withBytes(list []Block) []Block {
 	some := make([]Block, 0, len(list))
 	for _, b := range list {
@@ -200,13 +199,13 @@ func withBytes(list []Block) []Block {
 	return some
 }
 
-// fillEqual makes the table of blocks of one length.
+// fillEqual builds the table of blocks of one length.
 func (t *BlockTable) fillEqual(list []Block) error {
 	displacements := make([]int64, len(list))
 	for i, b := range list {
 		if b.Length != list[0].Length {
-			return fmt.Errorf("pack: block %d has %d bytes, the first %d: they were to be equal", i, b.Length,
-				list[0].Length)
+			return fmt.Errorf("pack: block %d: with option Equal, must have %d bytes as the first, got %d", i,
+				list[0].Length, b.Length)
 		}
 		displacements[i], t.length = b.Displacement, b.Length
 	}
@@ -215,8 +214,7 @@ func (t *BlockTable) fillEqual(list []Block) error {
 	return t.resources.Done()
 }
 
-// listMemory puts values where the table's options say. There is memory for one at
-// least.
+// listMemory stores values in the memory selected by the table's options. The memory holds at least one value.
 func listMemory[T any](t *BlockTable, values []T) (m *streams.Memory) {
 	if len(values) == 0 {
 		values = make([]T, 1)
@@ -232,10 +230,10 @@ func listMemory[T any](t *BlockTable, values []T) (m *streams.Memory) {
 	return m
 }
 
-// Close frees its memory. Closing twice is not an error.
+// Close frees the memory. Closing twice is allowed.
 func (t *BlockTable) Close() error { return t.resources.Close() }
 
-// Kernel prepares a copy of the blocks. The caller closes the kernel. It may be launched any number of times while the
+// Kernel prepares a copy of the blocks. The caller closes the kernel. It may be launched repeatedly while the
 // table is open.
 func (t *BlockTable) Kernel(p Passage) (*streams.Kernel, error) {
 	if err := t.extent.fits(p); err != nil {
@@ -263,7 +261,7 @@ func (t *BlockTable) Kernel(p Passage) (*streams.Kernel, error) {
 	return launch.New(t.packer.device, spec)
 }
 
-// copyOnHost is the host version of both kernels, block by block.
+// copyOnHost is the Go counterpart of both kernels, block by block.
 func (t *BlockTable) copyOnHost(p Passage) {
 	if t.extent.size == 0 {
 		return

@@ -14,8 +14,7 @@ import (
 	"github.com/halox/halox/kernels/pack"
 )
 
-// Pack takes exactly the box, in order, and Unpack puts it into exactly the
-// box.
+// Pack copies exactly the points of the box, in order, and Unpack writes exactly those.
 func TestPack(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		for _, size := range kerneltest.Shapes() {
@@ -32,7 +31,7 @@ func packAndUnpack(b *kerneltest.Bench, size domain.Vec) {
 		l := test.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(b.T)
 		in := kerneltest.Noise(l.Length)
 		field := b.Array(box, 3, in)
-		message := kerneltest.Noise(part.Points() + 2) // and a number on either side
+		message := kerneltest.Noise(part.Points() + 2) // with one more number on either side
 		buffer := kerneltest.Upload(b, message)
 		span := buffer.Memory.Span(8, 8*part.Points())
 		ghost := domain.GhostBox(box, dir, domain.UniformRadius(3, 1))
@@ -51,7 +50,7 @@ func packAndUnpack(b *kerneltest.Bench, size domain.Vec) {
 	}
 }
 
-// One launch makes many copies, of elements of any size, at any alignment.
+// One launch performs many copies, of elements of any size and alignment.
 func TestCopiesOfAnyElement(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := kerneltest.NewBench(t, s)
@@ -70,7 +69,7 @@ func copiesOf(b *kerneltest.Bench, copier *pack.BoxCopier, size int) {
 	in, want := random(4000*int64(size)), random(4000*int64(size))
 	src, dst := kerneltest.Upload(b, in), kerneltest.Upload(b, want)
 	var copies []pack.Copy
-	for i := range int64(5) { // from boxes 13 elements apart to boxes 701 elements apart
+	for i := range int64(5) { // from boxes at a distance of 13 elements to boxes at a distance of 701
 		c := pack.Copy{
 			Dst:         pack.Place{Data: dst, First: 701 * i, Pitch: 11, Plane: 70 + i},
 			Src:         pack.Place{Data: src, First: 13 * i, Pitch: 17 + i, Plane: 230},
@@ -92,8 +91,8 @@ func copiesOf(b *kerneltest.Bench, copier *pack.BoxCopier, size int) {
 	b.Do(k.Close())
 }
 
-// Copies, additions and rows that do not lie in their memory, also beyond 64 bits, or have no points are refused.
-func TestRefusals(t *testing.T) {
+// Copies, additions and rows that exceed their memory, also beyond 64 bits, or are empty, are rejected.
+func TestCopyErrors(t *testing.T) {
 	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
 	copier := test.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
 	a := b.Array(domain.Box{Hi: domain.Vec{8, 8, 8}}, 3, nil)
@@ -124,12 +123,12 @@ func TestRefusals(t *testing.T) {
 		"an empty box":              copies(pack.Pack(m.Span(0, 8), a, domain.Box{})),
 		"rows":                      copies(pack.Copy{Dst: far, Src: at, Size: domain.Vec{1, 5, 1}, ElementSize: 1}),
 		"elements":                  copies(pack.Copy{Dst: at, Src: at, Size: domain.Vec{2, 1, 1}, ElementSize: 1 << 62}),
-		"a first":                   copies(pack.Copy{Dst: at, Src: last, Size: domain.Vec{1, 1, 1}, ElementSize: 4}),
-		"less than none":            copies(pack.Copy{Dst: at, Src: at, Size: domain.Vec{-1, -1, 1}, ElementSize: 1}),
+		"a first element":           copies(pack.Copy{Dst: at, Src: last, Size: domain.Vec{1, 1, 1}, ElementSize: 4}),
+		"negative sizes":            copies(pack.Copy{Dst: at, Src: at, Size: domain.Vec{-1, -1, 1}, ElementSize: 1}),
 		"a dense box":               copies(pack.Copy{Dst: pack.Dense(m.All(), large), Src: at, Size: large, ElementSize: 1}),
 		"points and bytes":          copies(pack.Copy{Dst: at, Src: at, Size: domain.Vec{1 << 32, 1, 1}, ElementSize: 1 << 32}),
 		"no addition":               adds(),
-		"no number":                 adds(pack.Add{Copy: whole, Number: "8 bytes"}),
+		"unknown number":            adds(pack.Add{Copy: whole, Number: "8 bytes"}),
 		"elements of half a number": adds(pack.Add{Copy: whole, Number: "complex128"}),
 		"memory too small":          adds(pack.Add{Copy: small, Number: "float64"}),
 		"a row of -1 elements":      row(-1),
@@ -138,7 +137,7 @@ func TestRefusals(t *testing.T) {
 		"an array beyond 64 bits":   beyond.Holds(beyond.Layout.Owned),
 	} {
 		if err == nil {
-			t.Errorf("%s: accepted", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 }

@@ -13,36 +13,34 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// DirectExchangeRank is one GPU's part of a direct exchange: the copies into the
-// memory of peers, or its own, and the other ranks that it exchanges with, either
-// way. If one rank names another, that one names it too.
+// DirectExchangeRank is the part of one GPU in a direct exchange.
 type DirectExchangeRank struct {
-	Device     *streams.Device
-	Stores     []Copy
-	Neighbours []int // ranks
+	Device    *streams.Device // the GPU
+	Stores    []Copy          // copies into the memory of peers, or its own; default none
+	Neighbors []int           // ranks that it sends to or receives from; must be mutual
 }
 
-// DirectExchange is one rank of a prepared exchange. Queue launches its kernel, which ends
-// when the GPU has stored all and all its neighbours have stored theirs. It may be
-// queued any number of times, by one thread, as often as those of the neighbours.
+// DirectExchange is one rank of a prepared exchange. Queue launches its kernel, which ends when the GPU has stored
+// everything and all its neighbors have stored theirs. It may be queued repeatedly, by one thread, as often as
+// those of the neighbors.
 //
-// In place of Queue a rank may call Begin, queue launches that store all that it sends to other ranks, and call End.
-// What it would store on its own device is then not stored.
+// Instead of Queue a rank may call Begin, queue launches that store everything it sends to other ranks, and call
+// End. Stores to its own device are then omitted.
 type DirectExchange struct {
 	resources  streams.Resources
 	whole      exchangeLaunch
 	begin, end exchangeLaunch
-	round      uint64 // exchanges that were begun
+	round      uint64 // number of exchanges begun
 	device     *streams.Device
-	failed     *streams.Memory // pinned: 1 + the index of the neighbour that did not come in time
-	neighbours []string
+	failed     *streams.Memory // pinned: 1 + the index of the neighbor that timed out
+	neighbors  []string
 }
 
-// exchangeLaunch is a kernel with what changes in its argument.
+// exchangeLaunch is a kernel and the variable parts of its argument.
 type exchangeLaunch struct {
 	kernel *streams.Kernel
 	round  *uint64
-	limit  *int64 // ns
+	limit  *int64 // in ns
 }
 
 func (e *exchangeLaunch) queue(at *streams.Stream, round uint64) error {
@@ -50,43 +48,44 @@ func (e *exchangeLaunch) queue(at *streams.Stream, round uint64) error {
 	return at.Launch(e.kernel)
 }
 
-// Queue queues the GPU's part in the next exchange.
+// Queue queues the GPU's part of the next exchange.
 func (d *DirectExchange) Queue(at *streams.Stream) error {
 	d.round++
 	return d.whole.queue(at, d.round)
 }
 
-// Begin queues the first half of the next exchange: what is queued on the stream behind it may store into the ghosts of
-// neighbours. All GPUs leave it out, or none, where that is known to be so already.
+// Begin queues the first half of the next exchange: work queued behind it may store into the ghosts of neighbors.
+// Either all GPUs call it, or none, if stores are known to be safe already.
 func (d *DirectExchange) Begin(at *streams.Stream) error { return d.begin.queue(at, d.round+1) }
 
-// End queues the second half, behind the launches that store: what is queued behind it finds the ghosts of this GPU.
+// End queues the second half, behind the launches that store: work queued behind it sees the new ghosts of this
+// GPU.
 func (d *DirectExchange) End(at *streams.Stream) error {
 	d.round++
 	return d.end.queue(at, d.round)
 }
 
-// SetLimit sets how long the GPU waits for a neighbour in exchanges that are queued from now on.
+// SetLimit sets how long the GPU waits for a neighbor in exchanges queued from now on.
 func (d *DirectExchange) SetLimit(limit time.Duration) {
 	for _, l := range []*exchangeLaunch{&d.whole, &d.begin, &d.end} {
 		*l.limit = limit.Nanoseconds()
 	}
 }
 
-// Err returns an error if a neighbour did not come within the limit.
+// Err returns an error if a neighbor exceeded the limit.
 func (d *DirectExchange) Err() error {
 	if n := streams.View[uint64](d.failed.Bytes())[0]; n > 0 {
-		return fmt.Errorf("pack: device %v timed out waiting for its neighbour on device %s to exchange", d.device,
-			d.neighbours[n-1])
+		return fmt.Errorf("pack: device %v timed out waiting for its neighbor on device %s in an exchange", d.device,
+			d.neighbors[n-1])
 	}
 	return nil
 }
 
-// What comes with a launch of exchange.cu: that many strided copies, else a table, and at
-// most that many neighbours, as many as a host has other GPUs.
+// Limits of a launch of exchange.cu: strided copies passed by value, beyond which a table is used, and neighbors,
+// as many as a host has other GPUs.
 const (
-	fewStores     = 8
-	maxNeighbours = 8
+	fewStores    = 8
+	maxNeighbors = 8
 )
 
 // directExchangeArgs is struct DirectExchange of exchange.cu.
@@ -95,9 +94,9 @@ type directExchangeArgs struct {
 	degree, limit int64
 	stores        int64
 	table         uint64
-	neighbours    [maxNeighbours]flags.Neighbour
-	ready         [maxNeighbours]readyFlags
-	sent          [maxNeighbours]int64
+	neighbors     [maxNeighbors]flags.Neighbor
+	ready         [maxNeighbors]readyFlags
+	sent          [maxNeighbors]int64
 	few           [fewStores]store
 }
 
@@ -113,11 +112,11 @@ type readyFlags struct{ mine, its uint64 }
 // store is struct Store of exchange.cu.
 type store struct {
 	blockRange `cu:"range"`
-	neighbour  int64
+	neighbor   int64
 }
 
-// NewDirectExchanges prepares an exchange among GPUs, one rank each, on different devices
-// that reach each other. limit is how long a GPU waits for a neighbour.
+// NewDirectExchanges prepares an exchange between GPUs, one rank each, on different devices that reach each other.
+// limit is how long a GPU waits for a neighbor.
 func NewDirectExchanges(c *kernels.Compiler, ranks []DirectExchangeRank,
 	limit time.Duration) (exchanges []*DirectExchange, err error) {
 	n := &directExchangeGroup{ranks: ranks, stores: make([][]store, len(ranks))}
@@ -131,7 +130,7 @@ func NewDirectExchanges(c *kernels.Compiler, ranks []DirectExchangeRank,
 		}
 	}()
 	for i, rank := range ranks {
-		s := &DirectExchange{device: rank.Device, neighbours: n.flags.Names(i)}
+		s := &DirectExchange{device: rank.Device, neighbors: n.flags.Names(i)}
 		exchanges = append(exchanges, s)
 		made.Add(s)
 		if err := n.flags.Open(i, &s.resources); err != nil {
@@ -152,31 +151,31 @@ func NewDirectExchanges(c *kernels.Compiler, ranks []DirectExchangeRank,
 	return exchanges, nil
 }
 
-// The lines that a rank has for each neighbour.
+// The lines of a rank for each neighbor.
 const (
-	readyLine  = iota // the neighbour is ready
-	storedLine        // how many of its blocks have stored
+	readyLine  = iota // the neighbor is ready
+	storedLine        // number of its blocks that have stored
 	exchangeLines
 )
 
 // networkOf returns the flags of an exchange.
 func networkOf(ranks []DirectExchangeRank) (*flags.Network, error) {
 	var devices []*streams.Device
-	var neighbours [][]int
+	var neighbors [][]int
 	for _, r := range ranks {
-		devices, neighbours = append(devices, r.Device), append(neighbours, r.Neighbours)
+		devices, neighbors = append(devices, r.Device), append(neighbors, r.Neighbors)
 	}
-	return flags.NewNetwork(devices, neighbours, maxNeighbours, exchangeLines, 0)
+	return flags.NewNetwork(devices, neighbors, maxNeighbors, exchangeLines, 0)
 }
 
-// directExchangeGroup is the ranks of an exchange, with their flags and what each stores.
+// directExchangeGroup holds the ranks of an exchange, their flags and their stores.
 type directExchangeGroup struct {
 	ranks  []DirectExchangeRank
 	flags  *flags.Network
 	stores [][]store
 }
 
-// makeDirectExchange makes the launches of one rank.
+// makeDirectExchange prepares the launches of one rank.
 func makeDirectExchange(c *kernels.Compiler, s *DirectExchange, n *directExchangeGroup, i int,
 	limit time.Duration) error {
 	rank := n.ranks[i]
@@ -186,9 +185,9 @@ func makeDirectExchange(c *kernels.Compiler, s *DirectExchange, n *directExchang
 	}
 	spec := streams.KernelSpec{Name: "direct exchange", Work: streams.Exchange, Function: found[0],
 		Block: [3]int{launch.BlockSize, 1, 1}}
-	arg := directExchangeArgs{degree: int64(len(rank.Neighbours)), limit: limit.Nanoseconds(),
+	arg := directExchangeArgs{degree: int64(len(rank.Neighbors)), limit: limit.Nanoseconds(),
 		stores: int64(len(n.stores[i]))}
-	n.neighbours(&arg, i, &spec)
+	n.neighbors(&arg, i, &spec)
 	for _, c := range rank.Stores {
 		spec.Uses = append(spec.Uses, c.Src.Data)
 		spec.Reaches = append(spec.Reaches, c.Dst.Data)
@@ -218,7 +217,7 @@ func makeDirectExchange(c *kernels.Compiler, s *DirectExchange, n *directExchang
 	return nil
 }
 
-// launch makes a kernel with a separate argument.
+// launch prepares a kernel with a separate argument.
 func (d *DirectExchange) launch(spec streams.KernelSpec, arg *directExchangeArgs) (l exchangeLaunch, err error) {
 	spec.Argument = launch.Argument(arg)
 	if l.kernel, err = launch.New(d.device, spec); err != nil {
@@ -230,13 +229,13 @@ func (d *DirectExchange) launch(spec streams.KernelSpec, arg *directExchangeArgs
 	return l, nil
 }
 
-// storesOf returns what a rank stores, and into the ghosts of which neighbour. Its blocks are enough to fill the links,
-// and far from enough to fill a GPU, on which other kernels must get on. There is at least one store: for an rank that
-// only receives, an empty one.
+// storesOf returns the stores of a rank, and the neighbors whose ghosts they write. Its blocks suffice to saturate
+// the links, but are far from filling a GPU, so that other kernels can run. There is at least one store: an empty
+// one for a rank that only receives.
 func (n *directExchangeGroup) storesOf(i int) (all []store, err error) {
 	const most, wordsAThread = 288, 2
-	to := map[int64][]run{} // by neighbour
-	var neighbours []int64
+	to := map[int64][]run{} // by neighbor
+	var neighbors []int64
 	for _, c := range n.ranks[i].Stores {
 		if err := c.check(); err != nil {
 			return nil, err
@@ -246,20 +245,20 @@ func (n *directExchangeGroup) storesOf(i int) (all []store, err error) {
 			return nil, err
 		}
 		if to[at] == nil {
-			neighbours = append(neighbours, at)
+			neighbors = append(neighbors, at)
 		}
 		to[at] = append(to[at], c.run())
 	}
 	var ranges []blockRange
-	for _, at := range neighbours {
-		for _, p := range stridedCopies(joinTwins(to[at]), false) {
+	for _, at := range neighbors {
+		for _, p := range stridedCopies(joinPairs(to[at]), false) {
 			ranges = append(ranges, blockRange{stridedCopy: p})
-			all = append(all, store{neighbour: at})
+			all = append(all, store{neighbor: at})
 		}
 	}
 	if len(all) == 0 {
 		return []store{{blockRange: blockRange{stridedCopy: stridedCopy{nx: 1, word: 1}, blocks: 1},
-			neighbour: noNeighbour}}, nil
+			neighbor: noNeighbor}}, nil
 	}
 	share(ranges, NoLoop, most, wordsAThread)
 	for i := range all {
@@ -268,22 +267,22 @@ func (n *directExchangeGroup) storesOf(i int) (all []store, err error) {
 	return all, nil
 }
 
-// noNeighbour is what a store has that stays on its GPU.
-const noNeighbour = -1
+// noNeighbor marks a store within its GPU.
+const noNeighbor = -1
 
-// receiver returns the place, among the neighbours of a rank, of who owns the destination of a
-// copy; noNeighbour if the rank does itself.
+// receiver returns the index, among the neighbors of a rank, of the owner of a copy's destination; noNeighbor if
+// it is the rank itself.
 func (n *directExchangeGroup) receiver(i int, c Copy) (int64, error) {
 	to := n.owner(c.Dst.Data.Memory.Device())
 	switch to {
 	case i:
-		return noNeighbour, nil
+		return noNeighbor, nil
 	case -1:
-		return 0, fmt.Errorf("pack: rank %d stores into %v, on a device that is no rank", i, c.Dst.Data)
+		return 0, fmt.Errorf("pack: rank %d: destination must be on the device of a rank, got %v", i, c.Dst.Data)
 	}
 	at := n.flags.Place(to, i)
 	if at < 0 {
-		return 0, fmt.Errorf("pack: rank %d stores into rank %d, which it does not name", i, to)
+		return 0, fmt.Errorf("pack: rank %d: neighbors must include rank %d, into which it stores", i, to)
 	}
 	return int64(at), nil
 }
@@ -293,14 +292,14 @@ func (n *directExchangeGroup) owner(d *streams.Device) int {
 	return slices.IndexFunc(n.ranks, func(e DirectExchangeRank) bool { return e.Device == d })
 }
 
-// neighbours says where a rank and its neighbours keep the flags of each other,
-// and how many blocks of each neighbour store into this rank.
-func (n *directExchangeGroup) neighbours(arg *directExchangeArgs, i int, spec *streams.KernelSpec) {
+// neighbors sets the locations of the flags of a rank and its neighbors, and the number of blocks of each neighbor
+// that store into this rank.
+func (n *directExchangeGroup) neighbors(arg *directExchangeArgs, i int, spec *streams.KernelSpec) {
 	spec.Uses = append(spec.Uses, n.flags.Memory(i).All())
-	for at, k := range n.ranks[i].Neighbours {
+	for at, k := range n.ranks[i].Neighbors {
 		spec.Reaches = append(spec.Reaches, n.flags.Memory(k).All())
 		mine, its := n.flags.Pair(i, at, readyLine)
-		arg.neighbours[at] = n.flags.Counts(i, at, storedLine, n.blocks(k, i))
+		arg.neighbors[at] = n.flags.Counts(i, at, storedLine, n.blocks(k, i))
 		arg.ready[at] = readyFlags{mine.Address(), its.Address()}
 		arg.sent[at] = n.blocks(i, k)
 	}
@@ -309,12 +308,12 @@ func (n *directExchangeGroup) neighbours(arg *directExchangeArgs, i int, spec *s
 // blocks returns how many blocks of a rank store into another one.
 func (n *directExchangeGroup) blocks(from, to int) (count int64) {
 	for _, s := range n.stores[from] {
-		if s.neighbour == int64(n.flags.Place(to, from)) {
+		if s.neighbor == int64(n.flags.Place(to, from)) {
 			count += s.blocks
 		}
 	}
 	return count
 }
 
-// Close frees its memory. Closing twice is not an error.
+// Close frees the memory. Closing twice is allowed.
 func (d *DirectExchange) Close() error { return d.resources.Close() }

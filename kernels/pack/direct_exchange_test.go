@@ -12,9 +12,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Devices in a ring store boxes of bytes into the memory of their neighbours, few of them, and so many that a table
-// names them, by one kernel or by launches between the halves of an exchange. All memory then holds what plain copies
-// leave there, round by round.
+// Devices in a ring store boxes of bytes into the memory of their neighbors: few boxes, and enough for a table, by
+// one kernel or by launches between the halves of an exchange. In each round all memory must equal that after
+// plain copies.
 func TestDirectExchange(t *testing.T) {
 	for _, each := range []int{3, 6} {
 		t.Run(fmt.Sprintf("boxes=%d/backend=cuda", each), func(t *testing.T) { directExchange(t, testdevices.GPUs(t), each) })
@@ -22,15 +22,15 @@ func TestDirectExchange(t *testing.T) {
 	}
 }
 
-// ring is devices that exchange with the one before and the one behind.
+// ring holds devices that exchange with the previous and the next one.
 type ring struct {
 	t      *testing.T
 	all    []*kerneltest.Bench
 	memory []*streams.Memory
-	each   int // boxes that go to each neighbour
+	each   int // boxes sent to each neighbor
 }
 
-// Memory begins with what is sent; what comes from the device before and from that behind follows.
+// Memory begins with the data to send, followed by that from the previous and from the next device.
 const ringPart = 8000
 
 func directExchange(t *testing.T, s *testdevices.Set, each int) {
@@ -40,15 +40,15 @@ func directExchange(t *testing.T, s *testdevices.Set, each int) {
 		r.memory = append(r.memory, test.Must(d.Alloc(3*ringPart))(t))
 	}
 	if len(r.all) < 3 {
-		t.Skip("SKIPPED: a ring has three devices or more")
+		t.Skip("SKIPPED: a ring needs three devices")
 	}
 	ranks := make([]pack.DirectExchangeRank, len(r.all))
 	for i, b := range r.all {
 		ranks[i].Device = b.Device
 		for side := range 2 {
-			to := r.neighbour(i, side)
+			to := r.neighbor(i, side)
 			test.Check(t, b.Device.EnablePeer(r.all[to].Device))
-			ranks[i].Neighbours = append(ranks[i].Neighbours, to)
+			ranks[i].Neighbors = append(ranks[i].Neighbors, to)
 			for n := range each {
 				ranks[i].Stores = append(ranks[i].Stores, r.box(i, side, n))
 			}
@@ -81,20 +81,20 @@ func directExchange(t *testing.T, s *testdevices.Set, each int) {
 	}
 }
 
-// neighbour is the device before a device, or behind it.
-func (r *ring) neighbour(i, side int) int { return (i + len(r.all) - 1 + 2*side) % len(r.all) }
+// neighbor is the previous or the next device.
+func (r *ring) neighbor(i, side int) int { return (i + len(r.all) - 1 + 2*side) % len(r.all) }
 
-// box is the n-th of those that a device stores on one side. None overlaps another one, there or here.
+// box returns the n-th box that a device stores on one side. Boxes do not overlap.
 func (r *ring) box(i, side, n int) pack.Copy {
 	first := int64(100 + 1001*n)
 	return pack.Copy{
 		Src:  pack.Place{Data: r.memory[i].Span(0, ringPart), First: first, Pitch: 40, Plane: 200},
-		Dst:  pack.Place{Data: r.memory[r.neighbour(i, side)].Span(int64(2-side)*ringPart, ringPart), First: first + int64(3*n), Pitch: 36, Plane: 144},
+		Dst:  pack.Place{Data: r.memory[r.neighbor(i, side)].Span(int64(2-side)*ringPart, ringPart), First: first + int64(3*n), Pitch: 36, Plane: 144},
 		Size: domain.Vec{8 + 5*n, 1 + n%4, 1 + (n+side)%3}, ElementSize: 1,
 	}
 }
 
-// fill fills all memory at random, and returns what it holds.
+// fill fills all memory with random bytes, and returns them.
 func (r *ring) fill() (all [][]byte) {
 	for i, b := range r.all {
 		all = append(all, random(3*ringPart))
@@ -103,12 +103,12 @@ func (r *ring) fill() (all [][]byte) {
 	return all
 }
 
-// copyOnHost makes the copies of a device in images of the memory.
+// copyOnHost performs the copies of a device on images of the memory.
 func (r *ring) copyOnHost(images [][]byte, i int) {
 	for side := range 2 {
 		for n := range r.each {
 			c := r.box(i, side, n)
-			to := images[r.neighbour(i, side)][c.Dst.Data.Offset:]
+			to := images[r.neighbor(i, side)][c.Dst.Data.Offset:]
 			kerneltest.EachPoint(domain.Box{Hi: c.Size}, func(p domain.Vec) {
 				x, y, z := int64(p[0]), int64(p[1]), int64(p[2])
 				to[c.Dst.First+x+y*c.Dst.Pitch+z*c.Dst.Plane] = images[i][c.Src.First+x+y*c.Src.Pitch+z*c.Src.Plane]

@@ -9,34 +9,35 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Block is Length bytes that lie Displacement bytes from an origin in strided memory.
-// In a list of blocks, each begins in the packed buffer where its predecessor ends.
-// Blocks without bytes are no error.
-type Block struct{ Displacement, Length int64 }
+// Block is a range of bytes in strided memory. In a list of blocks, each begins in the packed buffer where its
+// predecessor ends. Empty blocks are allowed.
+type Block struct {
+	Displacement int64 // from the origin, in bytes
+	Length       int64 // bytes, at least 0
+}
 
-// maxPacked is the most bytes that a list of blocks may have, one less than that.
+// maxPacked is 1 plus the largest number of bytes of a list of blocks.
 const maxPacked = 1 << 44
 
-var errOverflow = errors.New("pack: a block reaches beyond 64 bits")
+var errOverflow = errors.New("pack: block: must be within 64 bits")
 
-// extent is what a list of blocks covers: its bytes, and the half-open range of the
-// displacements that they have.
+// extent is the size of a list of blocks, and the half-open range of its displacements, in bytes.
 type extent struct{ size, low, high int64 }
 
-// extentOf returns the extent of a list, or an error if a block is not valid.
+// extentOf returns the extent of a list, or an error if a block is invalid.
 func extentOf(list []Block) (r extent, err error) {
 	r.low, r.high = math.MaxInt64, math.MinInt64
 	for i, b := range list {
 		end := b.Displacement + b.Length
 		switch {
 		case b.Length < 0:
-			return r, fmt.Errorf("pack: block %d has %d bytes", i, b.Length)
+			return r, fmt.Errorf("pack: block %d: length must be at least 0, got %d", i, b.Length)
 		case b.Length == 0:
 			continue
 		case end < b.Displacement:
 			return r, fmt.Errorf("%w: block %d, %+v", errOverflow, i, b)
 		case b.Length >= maxPacked-r.size:
-			return r, fmt.Errorf("pack: with block %d the list has more than %d bytes", i, int64(maxPacked))
+			return r, fmt.Errorf("pack: block %d: the list must have less than %d bytes in total", i, int64(maxPacked))
 		}
 		r.size += b.Length
 		r.low, r.high = min(r.low, b.Displacement), max(r.high, end)
@@ -44,36 +45,36 @@ func extentOf(list []Block) (r extent, err error) {
 	return r, nil
 }
 
-// fits returns an error unless what is packed fits into the buffer, and what lies about the origin into strided memory.
+// fits returns an error unless the packed bytes fit in the buffer, and the displacements in strided memory.
 func (e extent) fits(p Passage) error {
 	if p.Packed.Memory == nil || p.Strided.Memory == nil {
-		return fmt.Errorf("pack: %s: a memory is nil", p.name())
+		return fmt.Errorf("pack: %s: memory must not be nil", p.name())
 	}
 	if e.size == 0 {
 		return nil
 	}
 	if p.Packed.Length < e.size {
-		return fmt.Errorf("pack: %d packed bytes do not fit into %v", e.size, p.Packed)
+		return fmt.Errorf("pack: buffer for %d packed bytes: must be large enough, got %v", e.size, p.Packed)
 	}
 	low, high := p.Origin+e.low, p.Origin+e.high
 	if (low < p.Origin) != (e.low < 0) || (high < p.Origin) != (e.high < 0) {
-		return fmt.Errorf("%w: displacements %d to %d about %d", errOverflow, e.low, e.high, p.Origin)
+		return fmt.Errorf("%w: displacements %d to %d from origin %d", errOverflow, e.low, e.high, p.Origin)
 	}
 	if low < 0 || high > p.Strided.Length {
-		return fmt.Errorf("pack: bytes from %d to %d about %d reach out of %v", e.low, e.high, p.Origin, p.Strided)
+		return fmt.Errorf("pack: displacements %d to %d from origin %d: must be within %v", e.low, e.high, p.Origin,
+			p.Strided)
 	}
 	return nil
 }
 
-// Passage binds a list of blocks or a tree to memory: it is packed from strided memory, in which displacement 0 lies
-// Origin bytes after the start, into the first bytes of the packed buffer, or unpacked the other way. What is read lies
-// on the packer's device or in pinned memory; what is written too, or in memory of a peer that the device can reach.
-// The two do not overlap. Unpacking touches no byte between the blocks; where blocks overlap, any of their values
-// remains.
+// Passage binds a list of blocks or a tree to memory. Data is packed from strided memory into the first bytes of
+// the packed buffer, or unpacked in the other direction. The source is on the packer's device or in pinned memory;
+// the destination may also be in memory of a peer that the device can reach. They must not overlap. Unpacking does
+// not change bytes between the blocks. If blocks overlap, any of their values remains.
 type Passage struct {
-	Packed, Strided streams.Span
-	Origin          int64
-	Unpack          bool
+	Packed, Strided streams.Span // the packed buffer, and the strided memory
+	Origin          int64        // location of displacement 0 from the start of Strided, in bytes
+	Unpack          bool         // direction; default false: pack
 }
 
 // name is for errors and traces.
@@ -84,8 +85,7 @@ func (p Passage) name() string {
 	return "pack"
 }
 
-// addresses returns what a kernel needs of it: where displacement 0 and the buffer lie,
-// and 1 to unpack.
+// addresses returns the values for a kernel: the locations of displacement 0 and of the buffer, and 1 to unpack.
 func (p Passage) addresses() (strided, packed uint64, unpack int64) {
 	if p.Unpack {
 		unpack = 1
@@ -93,7 +93,7 @@ func (p Passage) addresses() (strided, packed uint64, unpack int64) {
 	return p.Strided.Address() + uint64(p.Origin), p.Packed.Address(), unpack
 }
 
-// hostPassage is a passage as the CPU sees it.
+// hostPassage is a passage as seen by the CPU.
 type hostPassage struct {
 	packed, strided []byte
 	origin          int64
@@ -104,8 +104,8 @@ func (p Passage) host() hostPassage {
 	return hostPassage{launch.Values[byte](p.Packed), launch.Values[byte](p.Strided), p.Origin, p.Unpack}
 }
 
-// move copies bytes of a block, which lie so far from the origin and begin so far in
-// the buffer. A copy cannot be interrupted, so that it takes some at a time.
+// move copies bytes of a block at the given displacement and offset in the buffer. It copies limited amounts,
+// since a copy cannot be preempted.
 func (h *hostPassage) move(displacement, offset, bytes int64) {
 	const most = 1 << 20
 	for ; bytes > most; bytes -= most {
@@ -124,8 +124,7 @@ func (h *hostPassage) moveSome(displacement, offset, bytes int64) {
 	}
 }
 
-// copyBytes copies between slices of one length. The usual sizes of a number cost no
-// call.
+// copyBytes copies between slices of equal length, with fast paths for common element sizes.
 func copyBytes(dst, src []byte) {
 	switch len(dst) {
 	case 4:
@@ -139,13 +138,12 @@ func copyBytes(dst, src []byte) {
 	}
 }
 
-// residentBlocks is how many thread blocks of the kernels for lists a multiprocessor
-// holds at once; their launch bounds say so.
+// residentBlocks is the number of resident thread blocks per multiprocessor of the kernels for lists, set by their
+// launch bounds.
 const residentBlocks = 5
 
-// listGrid returns how many thread blocks to start for work that could keep so many
-// busy: at most a given number, or where that is 0 some times what the device holds,
-// so that it can balance them.
+// listGrid returns the grid for work that can use the given number of blocks: at most the given limit or, if that
+// is 0, several times the resident blocks of the device, for load balance.
 func listGrid(d *streams.Device, work int64, most int) [3]int {
 	const waves = 4
 	if most == 0 {

@@ -32,7 +32,7 @@ func fakeFunctions(t *testing.T, d *streams.Device, bytes int, names ...string) 
 	return found
 }
 
-// fakeList is a list, and memory of a fake GPU to pack it from and into.
+// fakeList is a list, and memory of a fake GPU for it.
 type fakeList struct {
 	list            []Block
 	strided, packed *streams.Memory
@@ -64,10 +64,10 @@ func fakeUnitPacker(t *testing.T) (*cudafake.Fake, *UnitPacker) {
 	return fake, p
 }
 
-// packUnits makes a table, packs it twice and closes all.
+// packUnits builds a table, packs it twice and closes everything.
 func packUnits(p *UnitPacker, f fakeList, o UnitOptions, look func(*UnitTable)) (err error) {
 	var open streams.Resources
-	defer func() { // what fails is not to be hidden by what is closed
+	defer func() { // errors of Close must not hide earlier errors
 		if closed := open.Close(); err == nil {
 			err = closed
 		}
@@ -94,8 +94,7 @@ func packUnits(p *UnitPacker, f fakeList, o UnitOptions, look func(*UnitTable)) 
 	return nil
 }
 
-// The first copy of a table brings it to the GPU part by part, each with a launch;
-// the second is one launch of all.
+// The first copy of a table sends it to the GPU in parts, each with a launch. The second is a single launch.
 func TestUnitsReachGPU(t *testing.T) {
 	fake, p := fakeUnitPacker(t)
 	f := newFakeList(t, p.device, 1000)
@@ -110,28 +109,28 @@ func TestUnitsReachGPU(t *testing.T) {
 			arg := *(*unitsArgs)(unsafe.Pointer(unsafe.SliceData(l.Arg)))
 			if i == len(launches)-1 {
 				if first != int64(len(units)) {
-					t.Errorf("%d units of %d in parts", first, len(units))
+					t.Errorf("%d of %d units in parts", first, len(units))
 				}
 				first = 0
 			}
 			if want := min(int64(len(units))-first, part); arg.first != first || i < len(launches)-1 && arg.count != want {
-				t.Errorf("launch %d: %d units from %d on, not %d from %d on", i, arg.count, arg.first, want, first)
+				t.Errorf("launch %d: got %d units from %d, want %d from %d", i, arg.count, arg.first, want, first)
 			}
 			if arg.packed != f.packed.Address() || arg.strided != f.strided.Address() || l.Grid != [3]uint32{7, 1, 1} {
-				t.Errorf("launch %d: %+v with %+v", i, l, arg)
+				t.Errorf("launch %d: got %+v with %+v", i, l, arg)
 			}
 			first += arg.count
 		}
 		if first != int64(len(units)) || len(launches) != (len(units)+part-1)/part+1 {
-			t.Errorf("%d launches; the last of %d units, not %d", len(launches), first, len(units))
+			t.Errorf("%d launches: the last must have all units, got %d, want %d", len(launches), first, len(units))
 		}
 		if !slices.Equal(units, download[unit](t, f.stream, table.units)) || !slices.Equal(shorts, download[short](t, f.stream, table.shorts)) {
-			t.Error("the table differs from what was cut")
+			t.Error("the table must equal the units that were cut")
 		}
 	})
 	test.Check(t, err)
 	if live := fake.Live(); live != before {
-		t.Errorf("left behind: %+v, not %+v", live, before)
+		t.Errorf("objects: got %+v, want %+v", live, before)
 	}
 }
 
@@ -141,28 +140,28 @@ func download[T any](t *testing.T, s *streams.Stream, m *streams.Memory) []T {
 	return kerneltest.Get[T](&kerneltest.Bench{T: t, Device: s.Device(), Stream: s}, m.All())
 }
 
-// Whichever call fails, the error is returned and nothing stays behind.
+// Whichever call fails, the error is returned and no objects are leaked.
 func TestUnitsThatFailOnGPU(t *testing.T) {
 	fake, p := fakeUnitPacker(t)
 	f := newFakeList(t, p.device, 300)
 	before := fake.Live()
-	for call, times := range map[string]int{ // how often a table calls it
+	for call, times := range map[string]int{ // number of calls by a table
 		"cuMemAlloc": 2, "cuEventCreate": 1, "cuMemcpyHtoDAsync": 3, "cuEventRecord": 3, "cuLaunchKernelEx": 3,
 	} {
 		for skip := range times {
 			fake.Fail(call, int(cuda.CodeOutOfMemory), skip, 1)
 			if err := packUnits(p, f, UnitOptions{Part: 100}, func(*UnitTable) {}); err == nil {
-				t.Errorf("%s failed after %d without an error", call, skip)
+				t.Errorf("%s failed after %d calls: got no error", call, skip)
 			}
 			fake.Fail(call, 0, 0, 0)
 			if live := fake.Live(); live != before {
-				t.Fatalf("%s failed after %d: left behind %+v, not %+v", call, skip, live, before)
+				t.Fatalf("%s failed after %d calls: objects: got %+v, want %+v", call, skip, live, before)
 			}
 		}
 	}
 }
 
-// What reaches a GPU of a list of blocks, by options.
+// The arguments of the kernels for a list of blocks, by options.
 func TestBlocksReachGPU(t *testing.T) {
 	fake, device := kerneltest.FakeGPU(t)
 	found := fakeFunctions(t, device, int(unsafe.Sizeof(blocksArgs{})), "listed_blocks", "equal_blocks")
@@ -192,14 +191,14 @@ func TestBlocksReachGPU(t *testing.T) {
 		got := launches[len(launches)-1]
 		arg := *(*blocksArgs)(unsafe.Pointer(unsafe.SliceData(got.Arg)))
 		if got.Kernel != c.kernel || got.Grid != [3]uint32{c.grid, 1, 1} || arg.sequential != c.sequential || arg.unpack != 1 || !got.Early {
-			t.Errorf("%s: %+v with %+v", name, got, arg)
+			t.Errorf("%s: got %+v with %+v", name, got, arg)
 		}
 		if c.options.Equal != (arg.length == 1000) || c.options.Equal != (arg.chunks == 0) || arg.bytes != table.extent.size || arg.list == 0 {
-			t.Errorf("%s: %+v", name, arg)
+			t.Errorf("%s: got %+v", name, arg)
 		}
 		test.Check(t, errors.Join(k.Close(), table.Close()))
 		if live := fake.Live(); live != before {
-			t.Errorf("%s: left behind: %+v, not %+v", name, live, before)
+			t.Errorf("%s: objects: got %+v, want %+v", name, live, before)
 		}
 	}
 }
@@ -212,7 +211,7 @@ func fakeTreePacker(t *testing.T) (*cudafake.Fake, *TreePacker) {
 	return fake, &TreePacker{device: device, pack: f, unpack: f}
 }
 
-// columnTree is so many words of 8 bytes, 16 bytes apart.
+// columnTree is a tree of the given number of 8-byte words at a distance of 16 bytes.
 func columnTree(words int64) Tree {
 	leaf := TreeNode{Kind: ContiguousNode, Primitives: 1, Size: 8, Extent: 16, Unit: 8, MemoryAlignment: 8, PackAlignment: 8}
 	return Tree{Nodes: []TreeNode{leaf}, LookAside: []int64{1}, Primitives: words, Size: 8 * words, Hi: 16*words - 8, Word: 8}
@@ -227,15 +226,15 @@ func launchTree(t *testing.T, m *TreePacker, tree Tree, l Passage, blocks int) {
 	defer memory.Close()
 	table := test.Must(m.Table(tree))(t)
 	defer table.Close()
-	table.tree.Hi, table.tree.Size = min(tree.Hi, 1<<14), min(tree.Size, 1<<14) // the fake touches nothing
+	table.tree.Hi, table.tree.Size = min(tree.Hi, 1<<14), min(tree.Size, 1<<14) // the fake does not access memory
 	l.Strided, l.Packed = memory.Span(0, 1<<15), memory.Span(1<<15+l.Packed.Offset, 1<<14)
 	k := test.Must(table.Kernel(l, blocks))(t)
 	defer k.Close()
 	test.Check(t, stream.Launch(k))
 }
 
-// What reaches a GPU: the nodes' shared memory, blocks by the primitives and up to the limit, ids as wide as needed,
-// and whole words only where both addresses allow them. Nothing stays behind.
+// The launches of trees: shared memory for the nodes, blocks by the primitives and up to the limit, ids as wide as
+// needed, and whole words only if both addresses allow them. No objects are leaked.
 func TestTreeLaunchOnGPU(t *testing.T) {
 	fake, m := fakeTreePacker(t)
 	before := fake.Live()
@@ -246,27 +245,27 @@ func TestTreeLaunchOnGPU(t *testing.T) {
 		blocks                uint32
 		word                  int64
 	}{
-		"small":                {100, 0, 0, 0, "narrow", 1, 8},
-		"several blocks":       {1000, 0, 0, 0, "narrow", 4, 8},
-		"a limit":              {1000, 0, 0, 2, "narrow", 2, 8},
-		"a limit out of reach": {1000, 0, 0, 20, "narrow", 4, 8},
-		"the most narrow ids":  {1<<31 - 1, 0, 0, 0, "narrow", 4096, 8},
-		"wide ids":             {1 << 31, 0, 0, 3, "wide", 3, 8},
-		"an odd origin":        {100, 4, 0, 0, "narrow", 1, 0},
-		"an odd buffer":        {100, 8, 1, 0, "narrow", 1, 0},
+		"small":                       {100, 0, 0, 0, "narrow", 1, 8},
+		"several blocks":              {1000, 0, 0, 0, "narrow", 4, 8},
+		"a limit":                     {1000, 0, 0, 2, "narrow", 2, 8},
+		"a limit that does not apply": {1000, 0, 0, 20, "narrow", 4, 8},
+		"the most narrow ids":         {1<<31 - 1, 0, 0, 0, "narrow", 4096, 8},
+		"wide ids":                    {1 << 31, 0, 0, 3, "wide", 3, 8},
+		"an odd origin":               {100, 4, 0, 0, "narrow", 1, 0},
+		"an odd buffer":               {100, 8, 1, 0, "narrow", 1, 0},
 	} {
 		launchTree(t, m, columnTree(c.words), Passage{Origin: c.origin, Packed: streams.Span{Offset: c.packed}}, c.most)
 		launches := fake.Launches()
 		got := launches[len(launches)-1]
 		arg := *(*treeArgs)(unsafe.Pointer(unsafe.SliceData(got.Arg)))
 		if got.Kernel != c.kernel || got.Grid != [3]uint32{c.blocks, 1, 1} || got.Block != [3]uint32{launch.BlockSize, 1, 1} || got.Shared != 104 {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v", name, got)
 		}
 		if arg.word != c.word || arg.primitives != c.words || arg.words != 13 || arg.nodes == 0 || arg.lookAside == 0 {
-			t.Errorf("%s: %+v", name, arg)
+			t.Errorf("%s: got %+v", name, arg)
 		}
 	}
 	if live := fake.Live(); live != before {
-		t.Errorf("left behind: %+v, not %+v", live, before)
+		t.Errorf("objects: got %+v, want %+v", live, before)
 	}
 }

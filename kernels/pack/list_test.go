@@ -14,14 +14,13 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// blockList is a list of blocks in so many bytes, of which displacement 0 lies origin
-// bytes after the first.
+// blockList is a list of blocks in memory of the given bytes, with displacement 0 at byte origin.
 type blockList struct {
 	name   string
 	blocks []pack.Block
 	origin int64
 	bytes  int64
-	twice  bool // bytes occur twice: it may be packed only
+	twice  bool // some bytes occur twice, so it can only be packed
 }
 
 // size returns the packed bytes.
@@ -32,8 +31,8 @@ func (l blockList) size() (n int64) {
 	return n
 }
 
-// scattered puts blocks of the lengths into memory in any order, with gaps of 0 to gap
-// times align bytes between them, and the origin amid them.
+// scattered places blocks of the given lengths in memory in random order, with gaps of 0 to gap times align bytes,
+// and the origin in between.
 func scattered(name string, rng *rand.Rand, lengths []int64, gap int, align int64) blockList {
 	l := blockList{name: name, blocks: make([]pack.Block, len(lengths))}
 	for _, i := range rng.Perm(len(lengths)) {
@@ -49,7 +48,7 @@ func scattered(name string, rng *rand.Rand, lengths []int64, gap int, align int6
 	return l
 }
 
-// lengthsOf returns so many lengths.
+// lengthsOf returns n lengths.
 func lengthsOf(n int, length func(i int) int64) []int64 {
 	lengths := make([]int64, n)
 	for i := range lengths {
@@ -58,7 +57,7 @@ func lengthsOf(n int, length func(i int) int64) []int64 {
 	return lengths
 }
 
-// blockLists are lists that take every way through the kernels.
+// blockLists returns lists that cover all branches of the kernels.
 func blockLists() []blockList {
 	rng := rand.New(rand.NewPCG(1, 2))
 	upTo := func(most int64) func(int) int64 { return func(int) int64 { return 1 + rng.Int64N(most) } }
@@ -103,10 +102,10 @@ func (l blockList) equalBlocks() bool {
 	return true
 }
 
-// queue queues a copy that was made ready.
+// queue queues a prepared copy.
 type queue func(s *streams.Stream) error
 
-// listTable makes a copy of a list of blocks on a device ready, by one of the two engines.
+// listTable prepares a copy of a list of blocks on a device, by one of the two engines.
 type listTable func(p pack.Passage) (queue, error)
 
 func (t listTable) pack(dst, src streams.Span, origin int64) (queue, error) {
@@ -117,10 +116,10 @@ func (t listTable) unpack(dst streams.Span, origin int64, src streams.Span) (que
 	return t(pack.Passage{Packed: src, Strided: dst, Origin: origin, Unpack: true})
 }
 
-// makeTable makes the table of a list, which is closed at the end of the test of the bench.
+// makeTable builds the table of a list, which is closed at the end of the test.
 type makeTable func(b *kerneltest.Bench, list []pack.Block) (listTable, error)
 
-// byBlocks is the engine of the host bypass.
+// byBlocks is the host bypass engine.
 func byBlocks(o pack.BlockOptions) makeTable {
 	return func(b *kerneltest.Bench, list []pack.Block) (listTable, error) {
 		table, err := test.Must(pack.NewBlockPacker(b.Compiler, b.Device))(b.T).Table(list, o)
@@ -135,7 +134,7 @@ func byBlocks(o pack.BlockOptions) makeTable {
 	}
 }
 
-// byUnits is the engine of work units.
+// byUnits is the work unit engine.
 func byUnits(o pack.UnitOptions) makeTable {
 	return func(b *kerneltest.Bench, list []pack.Block) (listTable, error) {
 		packer := test.Must(pack.NewUnitPacker(b.Compiler, b.Device))(b.T)
@@ -152,7 +151,7 @@ func byUnits(o pack.UnitOptions) makeTable {
 	}
 }
 
-// listEngines are both engines without options.
+// listEngines are both engines with default options.
 var listEngines = map[string]makeTable{"blocks": byBlocks(pack.BlockOptions{}), "units": byUnits(pack.UnitOptions{})}
 
 // eachListEngine runs f with each engine on each backend.
@@ -164,7 +163,7 @@ func eachListEngine(t *testing.T, devices int, f func(b *kerneltest.Bench, s *te
 	})
 }
 
-// listWay is an engine with options, and with those for blocks of one length.
+// listWay is an engine with options, and with those for blocks of equal length.
 type listWay struct {
 	name       string
 	any, equal makeTable
@@ -187,7 +186,7 @@ func TestBlocks(t *testing.T) {
 		blocksWay("large chunks", pack.BlockOptions{Chunk: 64 << 10}),
 		blocksWay("a thread per block", pack.BlockOptions{Lanes: 1}),
 		blocksWay("a warp per block", pack.BlockOptions{Lanes: 32}),
-		blocksWay("all on a block", pack.BlockOptions{Lanes: 256, Chunk: 1152}),
+		blocksWay("all lanes on a block", pack.BlockOptions{Lanes: 256, Chunk: 1152}),
 		blocksWay("one thread block", pack.BlockOptions{MaxBlocks: 1}),
 		blocksWay("two thread blocks", pack.BlockOptions{MaxBlocks: 2, Pinned: true}),
 	)
@@ -205,7 +204,7 @@ func TestUnits(t *testing.T) {
 	)
 }
 
-// checkLists checks each list on each backend, with some of the ways at a time: on CPUs with one of so many.
+// checkLists checks each list on each backend, with some of the engines at a time: on CPUs with one of onCPU.
 func checkLists(t *testing.T, onCPU int, ways ...listWay) {
 	lists := blockLists()
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
@@ -230,7 +229,7 @@ func checkLists(t *testing.T, onCPU int, ways ...listWay) {
 	})
 }
 
-// random returns so many bytes.
+// random returns n random bytes.
 func random(n int64) []byte {
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[:], rand.Uint64())
@@ -239,12 +238,11 @@ func random(n int64) []byte {
 	return b
 }
 
-// offsets are where the packed and the strided span begin in their memories, so that
-// all alignments are met.
+// offsets are the offsets of the packed and the strided span in their memories, to cover all alignments.
 var offsets = [][2]int64{{0, 0}, {8, 0}, {4, 16}, {1, 3}, {128, 129}}
 
-// checkList packs and unpacks a list, twice each, with its memories at some of the
-// offsets, and compares all bytes with those of a plain loop.
+// checkList packs and unpacks a list, twice each, with its memories at some of the offsets, and compares all bytes
+// with those of a plain loop.
 func checkList(b *kerneltest.Bench, l blockList, of makeTable, offsets ...[2]int64) {
 	b.T.Helper()
 	table := test.Must(of(b, l.blocks))(b.T)
@@ -273,7 +271,7 @@ func copyList(l blockList, packed, strided []byte, unpack bool) {
 	for _, block := range l.blocks {
 		n := block.Length
 		if n == 0 {
-			continue // it may lie anywhere
+			continue // its displacement may be anywhere
 		}
 		there := strided[l.origin+block.Displacement:][:n]
 		if unpack {
@@ -285,18 +283,17 @@ func copyList(l blockList, packed, strided []byte, unpack bool) {
 	}
 }
 
-// holds ends the test at the first element in memory that is not as wanted.
+// holds ends the test at the first element in memory that differs from want.
 func holds[T comparable](b *kerneltest.Bench, memory streams.Span, want []T, what string, args ...any) {
 	b.T.Helper()
 	for i, got := range kerneltest.Get[T](b, memory) {
 		if got != want[i] {
-			b.T.Fatalf("%s: element %d is %v, not %v", fmt.Sprintf(what, args...), i, got, want[i])
+			b.T.Fatalf("%s: element %d: got %v, want %v", fmt.Sprintf(what, args...), i, got, want[i])
 		}
 	}
 }
 
-// offsetsFor returns some offsets for the n-th way of an engine: all of them for the
-// first.
+// offsetsFor returns some offsets for the n-th variant of an engine: all of them for the first.
 func offsetsFor(n int) [][2]int64 {
 	if n == 0 {
 		return offsets
@@ -304,18 +301,18 @@ func offsetsFor(n int) [][2]int64 {
 	return offsets[n%len(offsets):][:1]
 }
 
-// An engine refuses lists, options and memories that it cannot work with.
-func TestListRefusals(t *testing.T) {
+// An engine rejects invalid lists, options and memories.
+func TestListErrors(t *testing.T) {
 	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
 	refused := func(name string, err error) {
 		t.Helper()
 		if err == nil {
-			t.Errorf("%s: accepted", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 	two := []pack.Block{{Length: 8}, {Length: 9}}
 	for name, table := range map[string]makeTable{
-		"another scan":        byBlocks(pack.BlockOptions{Scan: "quick"}),
+		"unknown scan":        byBlocks(pack.BlockOptions{Scan: "quick"}),
 		"odd chunks":          byBlocks(pack.BlockOptions{Chunk: 1000}),
 		"huge chunks":         byBlocks(pack.BlockOptions{Chunk: 2 << 30}),
 		"three lanes":         byBlocks(pack.BlockOptions{Lanes: 3}),
@@ -394,8 +391,8 @@ func TestListsToPinnedAndPeer(t *testing.T) {
 	})
 }
 
-// Queuing a copy again allocates nothing.
-func TestListsAllocateNothing(t *testing.T) {
+// Queuing a copy again does not allocate.
+func TestListsDoNotAllocate(t *testing.T) {
 	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
 	l := scattered("", rand.New(rand.NewPCG(5, 6)), lengthsOf(700, func(i int) int64 { return int64(i%90)*8 + 8 }), 9, 1)
 	memory, buffer := kerneltest.Upload(b, random(l.bytes)), kerneltest.Upload(b, random(l.size()))
@@ -412,13 +409,12 @@ func TestListsAllocateNothing(t *testing.T) {
 			}
 		}
 		if n := testing.AllocsPerRun(100, step); n > 0 || err != nil {
-			t.Errorf("%s: %v allocations each time: %v", name, n, err)
+			t.Errorf("%s: got %v allocations: %v", name, n, err)
 		}
 	}
 }
 
-// While one copy cuts the list on one stream, others of the same table wait for it on
-// theirs.
+// While one copy cuts the list on one stream, copies of the same table on other streams wait.
 func TestUnitsOnSeveralStreams(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	l := scattered("", rng, lengthsOf(5000, func(int) int64 { return 1 + rng.Int64N(500) }), 9, 1)
@@ -460,6 +456,6 @@ func TestUnitsOnTheStreamOfAnotherDevice(t *testing.T) {
 	table := test.Must(byUnits(pack.UnitOptions{})(b, []pack.Block{{Length: 8}}))(t)
 	pack := test.Must(table.pack(memory.Span(0, 8), memory.Span(8, 8), 0))(t)
 	if err := pack(test.Must(set.Devices[1].NewStream(streams.Normal))(t)); err == nil {
-		t.Error("a stream of another device was accepted")
+		t.Error("a stream of another device: got no error")
 	}
 }

@@ -3,16 +3,17 @@ package pack
 import (
 	"testing"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 )
 
-// programs are all that this package may compile.
+// programs returns all programs that this package may compile.
 func programs() []kernels.Program {
 	return []kernels.Program{
 		moveProgram(), directExchangeProgram(), treeProgram(), blocksProgram(), unitsProgram(),
-		reflectProgram(kernels.Float32), reflectProgram(kernels.Float64),
+		reflectProgram(domain.Float32), reflectProgram(domain.Float64),
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Reflector sets ghosts behind faces from points before them, by odd reflection or by a scale, on one device.
+// Reflector sets ghosts behind faces from points inside, by odd reflection or by a scale, on one device.
 type Reflector struct {
-	device         *streams.Device
-	real           kernels.Real
-	reflect, scale streams.Function // nil where Go runs
+	device          *streams.Device
+	real            domain.Element
+	reflect, affine streams.Function // nil where Go runs
 }
 
 // reflectArgs is struct Reflect of reflect.cu.
@@ -27,34 +27,35 @@ type reflectArgs struct {
 	step   int64
 }
 
-// scaleArgs is struct Scale of reflect.cu.
-type scaleArgs struct {
-	ghosts reflectArgs
-	scale  kernels.Scale
+// affineArgs is struct Affine of reflect.cu.
+type affineArgs struct {
+	ghosts         reflectArgs
+	factor, weight float64
+	given          uint64
+	strides        launch.Strides
 }
 
-func reflectProgram(r kernels.Real) kernels.Program {
+func reflectProgram(r domain.Element) kernels.Program {
 	return kernels.Program{File: "reflect.cu", Defines: []string{scalar.Real(r)},
-		Mirrors: []kernels.Mirror{{Name: "Reflect", Value: reflectArgs{}}, {Name: "Scale", Value: scaleArgs{}}}}
+		Mirrors: []kernels.Mirror{{Name: "Reflect", Value: reflectArgs{}}, {Name: "Affine", Value: affineArgs{}}}}
 }
 
-// NewReflector compiles for the device.
-func NewReflector(c *kernels.Compiler, d *streams.Device, real kernels.Real) (*Reflector, error) {
+// NewReflector compiles the kernels for the device.
+func NewReflector(c *kernels.Compiler, d *streams.Device, real domain.Element) (*Reflector, error) {
 	r := &Reflector{device: d, real: real}
-	if real.Size() == 0 {
-		return nil, fmt.Errorf("pack: type %q cannot be reflected", real)
+	if !real.IsReal() {
+		return nil, fmt.Errorf("pack: type must be float32 or float64, got %q", real)
 	}
-	found, err := c.Load(d, reflectProgram(real), "reflect", "scale")
+	found, err := c.Load(d, reflectProgram(real), "reflect", "affine")
 	if err != nil {
 		return nil, err
 	}
-	r.reflect, r.scale = found[0], found[1]
+	r.reflect, r.affine = found[0], found[1]
 	return r, nil
 }
 
-// Reflect makes a launch ready that sets the ghosts of the box to 2w - u, where w and u are
-// one and two steps further inside: values on the wall, and those of the points before it.
-// side is the face behind which the box lies.
+// Reflect prepares a launch that sets the ghosts of the box to 2w - u, where w and u are one and two steps further
+// inside: the boundary values, and the points inside. side is the face behind which the box is.
 func (r *Reflector) Reflect(a kernels.Array, ghosts domain.Box, side domain.Direction) (*streams.Kernel, error) {
 	in := domain.Vec(side.Opposite())
 	arg, err := r.argument(a, ghosts, in, in.Add(in))
@@ -62,38 +63,47 @@ func (r *Reflector) Reflect(a kernels.Array, ghosts domain.Box, side domain.Dire
 		return nil, err
 	}
 	if side.Axis() < 0 || ghosts.Size()[side.Axis()] != 1 {
-		return nil, fmt.Errorf("pack: a reflection of %v at side %q", ghosts, side)
+		return nil, fmt.Errorf("pack: reflection: must be one layer behind a face, got %v at side %q", ghosts, side)
 	}
 	run := func() { reflectRows[float64](a, ghosts, arg.step) }
-	if r.real == kernels.Float32 {
+	if r.real == domain.Float32 {
 		run = func() { reflectRows[float32](a, ghosts, arg.step) }
 	}
 	return r.launch("reflect", a, ghosts, run, r.reflect, launch.Argument(&arg))
 }
 
-// Scale makes a launch ready that sets the ghosts of the box to s.Factor*u + s.Shift, where u is the value that lies in
-// steps away. No ghost of the box is another's u.
-func (r *Reflector) Scale(a kernels.Array, ghosts domain.Box, in domain.Vec, s kernels.Scale) (*streams.Kernel, error) {
+// Affine prepares a launch that sets the ghosts of the box to s.Factor*u + s.Weight*g, where u is the value at offset
+// in, and g that of s.Given. No ghost of the box may be the u of another.
+func (r *Reflector) Affine(
+	a kernels.Array, ghosts domain.Box, in domain.Vec, s kernels.Affine,
+) (*streams.Kernel, error) {
 	arg, err := r.argument(a, ghosts, in, in)
 	if err != nil {
 		return nil, err
 	}
 	if !ghosts.Intersect(ghosts.Shift(in)).Empty() {
-		return nil, fmt.Errorf("pack: %v are made from themselves, %v away", ghosts, in)
+		return nil, fmt.Errorf("pack: ghosts %v: must not overlap their sources, at offset %v", ghosts, in)
 	}
-	run := func() { scaleRows[float64](a, ghosts, arg.step, s) }
-	if r.real == kernels.Float32 {
-		run = func() { scaleRows[float32](a, ghosts, arg.step, s) }
+	if err := s.Given.Holds(ghosts.Shift(s.By)); err != nil {
+		return nil, err
 	}
-	return r.launch("scale", a, ghosts, run, r.scale, launch.Argument(&scaleArgs{arg, s}))
+	run := func() { affineRows[float64](a, ghosts, arg.step, s) }
+	if r.real == domain.Float32 {
+		run = func() { affineRows[float32](a, ghosts, arg.step, s) }
+	}
+	l := s.Given.Layout
+	given := s.Given.Data.Address() + uint64(l.Offset(ghosts.Lo.Add(s.By))*int64(l.ElementSize))
+	args := affineArgs{arg, s.Factor, s.Weight, given, launch.StridesOf(l)}
+	return r.launch("affine", a, ghosts, run, r.affine, launch.Argument(&args), s.Given.Data)
 }
 
-// argument describes ghosts of an array that are made from values one step away, and no farther than the farthest.
+// argument describes ghosts of an array that are computed from values at offset one, and no further away than
+// farthest.
 func (r *Reflector) argument(
 	a kernels.Array, ghosts domain.Box, step, farthest domain.Vec,
 ) (arg reflectArgs, err error) {
 	if ghosts.Empty() {
-		return arg, fmt.Errorf("pack: no ghosts in %v to be set", ghosts)
+		return arg, fmt.Errorf("pack: box of ghosts must not be empty, got %v", ghosts)
 	}
 	if err := errors.Join(a.Holds(ghosts), a.Holds(ghosts.Shift(farthest))); err != nil {
 		return arg, err
@@ -104,9 +114,10 @@ func (r *Reflector) argument(
 
 func (r *Reflector) launch(
 	name string, a kernels.Array, ghosts domain.Box, run func(), f streams.Function, argument []byte,
+	reads ...streams.Span,
 ) (*streams.Kernel, error) {
 	return launch.New(r.device, streams.KernelSpec{
-		Name: name, Uses: []streams.Span{a.Data}, Run: run, Function: f, Argument: argument,
+		Name: name, Uses: append(reads, a.Data), Run: run, Function: f, Argument: argument,
 		Grid: [3]int{launch.FlatGrid(ghosts.Points()), 1, 1}, Block: [3]int{launch.BlockSize, 1, 1},
 	})
 }
@@ -120,11 +131,15 @@ func reflectRows[T rows.Float](a kernels.Array, ghosts domain.Box, step int64) {
 	})
 }
 
-func scaleRows[T rows.Float](a kernels.Array, ghosts domain.Box, step int64, s kernels.Scale) {
-	v, n := launch.Values[T](a.Data), int64(ghosts.Size()[0])
-	launch.EachRow(a.Layout, ghosts, func(first int64) {
-		for o := first; o < first+n; o++ {
-			v[o] = T(T(s.Factor)*v[o+step]) + T(s.Shift)
+func affineRows[T rows.Float](a kernels.Array, ghosts domain.Box, step int64, s kernels.Affine) {
+	v, given, n := launch.Values[T](a.Data), launch.Values[T](s.Given.Data), int64(ghosts.Size()[0])
+	for z := ghosts.Lo[2]; z < ghosts.Hi[2]; z++ {
+		for y := ghosts.Lo[1]; y < ghosts.Hi[1]; y++ {
+			p := domain.Vec{ghosts.Lo[0], y, z}
+			o, g := a.Layout.Offset(p), s.Given.Layout.Offset(p.Add(s.By))
+			for i := range n {
+				v[o+i] = T(T(s.Factor)*v[o+i+step]) + T(T(s.Weight)*given[g+i])
+			}
 		}
-	})
+	}
 }

@@ -12,15 +12,16 @@ import (
 	"github.com/halox/halox/kernels/rows"
 )
 
-// Ghosts behind each face get 2w - u, or a factor times a point farther inside plus a shift, and nothing else changes.
+// Ghosts behind each face are set to 2w - u, or to a factor times a point further inside plus a shift, and nothing
+// else changes.
 func TestReflect(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
-		t.Run("float64", func(t *testing.T) { reflects[float64](t, kerneltest.NewBench(t, s), kernels.Float64) })
-		t.Run("float32", func(t *testing.T) { reflects[float32](t, kerneltest.NewBench(t, s), kernels.Float32) })
+		t.Run("float64", func(t *testing.T) { reflects[float64](t, kerneltest.NewBench(t, s), domain.Float64) })
+		t.Run("float32", func(t *testing.T) { reflects[float32](t, kerneltest.NewBench(t, s), domain.Float32) })
 	})
 }
 
-func reflects[T rows.Float](t *testing.T, b *kerneltest.Bench, real kernels.Real) {
+func reflects[T rows.Float](t *testing.T, b *kerneltest.Bench, real domain.Element) {
 	reflector := test.Must(pack.NewReflector(b.Compiler, b.Device, real))(t)
 	box := domain.Box{Lo: domain.Vec{2, 0, 1}, Hi: domain.Vec{39, 12, 11}}
 	l := test.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), real.Size()))(t)
@@ -39,12 +40,18 @@ func reflects[T rows.Float](t *testing.T, b *kerneltest.Bench, real kernels.Real
 				values[l.Offset(p)] = T(2*values[l.Offset(wall)]) - values[l.Offset(wall.Add(in))]
 			})
 			holds(b, a.Data, values, "side %v", side)
-			in, s := in.Add(in).Add(in), kernels.Scale{Factor: -0.3, Shift: 0.7}
-			b.Do(b.Stream.Launch(test.Must(reflector.Scale(a, ghosts, in, s))(t)))
+			in, s := in.Add(in).Add(in), kernels.Affine{Factor: -0.3, Weight: 0.7, By: domain.Vec{2, 5, 3}}
+			n := ghosts.Size()
+			s.Given.Layout = test.Must(domain.NewStridedLayout(ghosts.Shift(s.By), domain.Radius{}, real.Size(), 0, int64(n[0]), int64(n[0]*n[1])))(t)
+			s.Given.Data = test.Must(b.Device.Alloc(s.Given.Layout.Bytes()))(t).All()
+			given := randomsOf[T](s.Given.Layout.Length)
+			kerneltest.Put(b, s.Given.Data, given)
+			b.Do(b.Stream.Launch(test.Must(reflector.Affine(a, ghosts, in, s))(t)))
 			kerneltest.EachPoint(ghosts, func(p domain.Vec) {
-				values[l.Offset(p)] = T(T(s.Factor)*values[l.Offset(p.Add(in))]) + T(s.Shift)
+				g := T(T(s.Weight) * given[s.Given.Layout.Offset(p.Add(s.By))])
+				values[l.Offset(p)] = T(T(s.Factor)*values[l.Offset(p.Add(in))]) + g
 			})
-			holds(b, a.Data, values, "scaled at side %v", side)
+			holds(b, a.Data, values, "affine at side %v", side)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/halox/halox/kernels/internal/launch"
 )
 
-// Loop is what a thread copies one after the other; NoLoop leaves it to the kernel,
-// which gives a thread a word. The others are those of HAND (Shi et al., section III.B).
+// Loop is the part of a copy that one thread performs sequentially. NoLoop gives each thread one word. The others
+// are those of HAND (Shi et al. 2014, section III.B).
 type Loop string
 
 // The loops.
@@ -19,33 +19,33 @@ const (
 	OuterLoop Loop = "outer" // the same word of all repetitions of the outermost dimension (LoopX)
 )
 
-// StridedOptions say how a launch works. The zero value suits most copies.
+// StridedOptions configures a launch. The zero value suits most copies.
 type StridedOptions struct {
-	MaxBlocks int // thread blocks; 0 for as many as suit
-	Loop      Loop
+	MaxBlocks int  // thread blocks; default: automatic
+	Loop      Loop // default NoLoop
 }
 
-// check returns an error unless the options are possible.
+// check returns an error unless the options are valid.
 func (s StridedOptions) check() error {
 	if s.MaxBlocks < 0 {
-		return fmt.Errorf("pack: %d thread blocks", s.MaxBlocks)
+		return fmt.Errorf("pack: number of thread blocks: must be at least 0, got %d", s.MaxBlocks)
 	}
 	if s.Loop != NoLoop && s.Loop != InnerLoop && s.Loop != OuterLoop {
-		return fmt.Errorf("pack: no loop %q: inner or outer", s.Loop)
+		return fmt.Errorf("pack: loop: must be inner or outer, got %q", s.Loop)
 	}
 	return nil
 }
 
-// division is struct Division of tree.cu: what a division by a number that is known long before becomes, a product and
-// a shift (Granlund and Montgomery 1994). With L = ceil(log2 d), n/d is n*magic >> (63+L) for all n below 2^63, and
-// n*narrow >> (31+L) for all n below 2^31.
+// division is struct Division of tree.cu: a division by a constant, as a product and a shift (Granlund and
+// Montgomery 1994). With L = ceil(log2 d), n/d is n*magic >> (63+L) for all n below 2^63, and n*narrow >> (31+L)
+// for all n below 2^31.
 type division struct {
 	magic  uint64 // 2^(63+L)/d, rounded up
 	narrow uint32 // 2^(31+L)/d, rounded up; 0 if d is greater than 2^31
 	shift  uint32 // L
 }
 
-// divisionBy returns how to divide by d, which is at least 1.
+// divisionBy returns the division by d, which must be at least 1.
 func divisionBy(d int64) division {
 	divisor := uint64(d)
 	shift := bits.Len64(divisor - 1)
@@ -64,14 +64,14 @@ func divisionBy(d int64) division {
 	return q
 }
 
-// of divides n, which is not negative.
+// of divides n, which must not be negative.
 func (d *division) of(n int64) int64 {
 	high, _ := bits.Mul64(uint64(n)<<1, d.magic)
 	return int64(high >> d.shift)
 }
 
-// words returns the constants as two numbers of a look-aside buffer, as they lie in memory on a machine that is little
-// endian, as GPUs are.
+// words returns the constants as two numbers of a look-aside buffer, in the memory layout of little-endian
+// machines such as GPUs.
 func (d division) words() (magic, rest int64) {
 	return int64(d.magic), int64(uint64(d.shift)<<32 | uint64(d.narrow))
 }
@@ -81,14 +81,16 @@ func divisionOf(magic, rest int64) division {
 	return division{magic: uint64(magic), narrow: uint32(rest), shift: uint32(uint64(rest) >> 32)}
 }
 
-// maxDims is how many dimensions a Strided may be repeated over.
+// maxDims is the largest number of dimensions of a Strided.
 const maxDims = 4
 
-// Dim repeats what is inside it Count times, so many bytes apart on either side.
-type Dim struct{ Count, Dst, Src int64 }
+// Dim is a dimension of a Strided: the inner part is repeated Count times, at distances of Dst and Src bytes.
+type Dim struct {
+	Count    int64 // repetitions, at least 1
+	Dst, Src int64 // distances, in bytes
+}
 
-// run is a block of length bytes to be copied, repeated over dimensions, at
-// addresses of a GPU.
+// run is a block of length bytes to be copied, repeated over dimensions, with device addresses.
 type run struct {
 	dst, src uint64
 	length   int64
@@ -96,7 +98,7 @@ type run struct {
 	dims     [maxDims]Dim // innermost first
 }
 
-// over repeats the run, outside all that it is repeated over already.
+// over repeats the run along an additional outermost dimension.
 func (r *run) over(d Dim) {
 	if d.Count > 1 {
 		r.dims[r.rank] = d
@@ -104,7 +106,7 @@ func (r *run) over(d Dim) {
 	}
 }
 
-// word returns how wide the words are that everything is aligned to, in bytes.
+// word returns the widest common alignment, in bytes.
 func (r *run) word() int64 {
 	together := int64(r.dst|r.src) | r.length
 	for _, d := range r.dims[:r.rank] {
@@ -113,7 +115,7 @@ func (r *run) word() int64 {
 	return min(16, together&-together)
 }
 
-// words returns how many words of the given width the run has.
+// words returns the number of words of the given width.
 func (r *run) words(width int64) int64 {
 	n := r.length / width
 	for _, d := range r.dims[:r.rank] {
@@ -122,10 +124,10 @@ func (r *run) words(width int64) int64 {
 	return n
 }
 
-// maxWords is how many words a strided copy may have: its kernels count in 31 bits.
+// maxWords is the largest number of words of a strided copy: its kernels count in 31 bits.
 const maxWords = 1<<31 - 1
 
-// cut returns the run in pieces of at most maxWords words of the given width.
+// cut divides the run into pieces of at most maxWords words of the given width.
 func (r run) cut(width int64) []run {
 	if r.words(width) <= maxWords {
 		return []run{r}
@@ -150,28 +152,26 @@ func (r run) cut(width int64) []run {
 	return append(low.cut(width), high.cut(width)...)
 }
 
-// joinTwins makes one run of two that are columns of the same rows, as the ghosts at
-// both ends of x are. What is near in memory is then copied together: where every row
-// costs a page of DRAM, that takes two thirds of the time. (768^3 float64 on an H200:
-// 80 us for the two faces instead of 121.)
-func joinTwins(all []run) (joined []run) {
-	alone := map[run][]int{} // by shape: places in joined
+// joinPairs merges runs that are columns of the same rows, such as the ghosts at both ends of x, so that nearby
+// memory is accessed together: if every row takes a page of DRAM, the merged run takes two thirds of the time.
+// (768^3 float64 on an H200: 80 us instead of 121 us for both faces.)
+func joinPairs(all []run) (joined []run) {
+	single := map[run][]int{} // by shape: indices in joined
 	for _, r := range all {
 		shape := r
 		shape.dst, shape.src = 0, 0
-		if at := twinOf(r, joined, alone[shape]); at >= 0 {
+		if at := pairOf(r, joined, single[shape]); at >= 0 {
 			joined[at].join(r)
 			continue
 		}
-		alone[shape] = append(alone[shape], len(joined))
+		single[shape] = append(single[shape], len(joined))
 		joined = append(joined, r)
 	}
 	return joined
 }
 
-// twinOf returns which of the candidates, which had its shape, can take the run as its
-// twin; -1 if none can.
-func twinOf(r run, joined []run, candidates []int) int {
+// pairOf returns which of the candidates, of equal shape, can be merged with the run; -1 if none can.
+func pairOf(r run, joined []run, candidates []int) int {
 	if r.length >= domain.RowAlignment || r.rank == 0 || r.rank == maxDims {
 		return -1
 	}
@@ -185,7 +185,7 @@ func twinOf(r run, joined []run, candidates []int) int {
 	return -1
 }
 
-// join adds a twin.
+// join merges another run.
 func (r *run) join(t run) {
 	copy(r.dims[1:], r.dims[:r.rank])
 	r.dims[0] = Dim{2, int64(t.dst - r.dst), int64(t.src - r.src)}
@@ -205,8 +205,8 @@ type stridedCopy struct {
 	lanes            uint32
 }
 
-// strided gives the run in words of the given width. kind is what the kernel is told
-// of them. The run has at most maxWords of them.
+// strided returns the run in words of the given width. kind is passed to the kernel. The run must have at most
+// maxWords words.
 func (r *run) strided(width int64, kind uint32) stridedCopy {
 	s := stridedCopy{dst: r.dst, src: r.src, nx: uint32(r.length / width), word: kind}
 	s.over(r.dims[:r.rank])
@@ -225,13 +225,12 @@ func (s *stridedCopy) over(dims []Dim) {
 	}
 }
 
-// A stretch is what some threads of kernel move_stretches copy at once of a block.
+// A stretch is the part of a block that some threads of kernel move_stretches copy at once.
 const stretch = 2048 // bytes
 
-// suitsStretches reports whether the blocks of a run are long enough to be copied in
-// words wider than those that all of it is aligned to. (16 MiB in blocks of 1 KiB on an
-// H200: 9.6 us instead of 48 where they begin at odd bytes, 9.1 instead of 14.3 at
-// multiples of 4, 7.5 instead of 8.7 at multiples of 8.)
+// suitsStretches reports whether the blocks of a run are long enough to be copied in words wider than the common
+// alignment. (16 MiB in blocks of 1 KiB on an H200: 9.6 us instead of 48 us if they begin at odd bytes, 9.1 us
+// instead of 14.3 us at multiples of 4, 7.5 us instead of 8.7 us at multiples of 8.)
 func (r *run) suitsStretches() bool {
 	switch r.word() {
 	case 16:
@@ -242,8 +241,7 @@ func (r *run) suitsStretches() bool {
 	return r.length >= 64
 }
 
-// stretches gives the run in stretches of its blocks, each with a prologue and an
-// epilogue of its own.
+// stretches returns the run in stretches of its blocks, each with its own prologue and epilogue.
 func (r *run) stretches() stridedCopy {
 	s := stridedCopy{dst: r.dst, src: r.src, length: r.length, nx: uint32((r.length + stretch - 1) / stretch),
 		lanes: lanesFor(min(r.length, stretch))}
@@ -251,8 +249,8 @@ func (r *run) stretches() stridedCopy {
 	return s
 }
 
-// lanesFor returns how many threads copy so many bytes: a power of two, of a warp at
-// most, that gives each some words of 8 bytes.
+// lanesFor returns how many threads copy the given bytes: a power of two, at most a warp, with several words of 8
+// bytes for each.
 func lanesFor(bytes int64) uint32 {
 	lanes := uint32(1)
 	for lanes < 32 && int64(lanes)*16 < bytes {
@@ -261,8 +259,7 @@ func lanesFor(bytes int64) uint32 {
 	return lanes
 }
 
-// threads returns how many threads have a word, or a part of a stretch, to copy, or
-// what is in a loop.
+// threads returns how many threads have a word, a part of a stretch, or a loop to copy.
 func (s *stridedCopy) threads(l Loop) int64 {
 	words := int64(s.words) * int64(max(1, s.lanes))
 	switch {
@@ -274,8 +271,8 @@ func (s *stridedCopy) threads(l Loop) int64 {
 	return words
 }
 
-// divide says how to divide by d, which kernels do for dimension i: what is left of a
-// product of 64 bits and a shift by 32 and more. Nothing is to be done to divide by 1.
+// divide sets the constants by which kernels divide by d for dimension i: the high part of a product of 64 bits
+// and a shift by 32 or more. No division is needed for 1.
 func (s *stridedCopy) divide(i int, d uint32) {
 	if d > 1 {
 		q := divisionBy(int64(d))
@@ -283,15 +280,14 @@ func (s *stridedCopy) divide(i int, d uint32) {
 	}
 }
 
-// blockRange is struct BlockRange of strided_copy.cuh: a strided copy, and which thread blocks work on
-// it.
+// blockRange is struct BlockRange of strided_copy.cuh: a strided copy, and the thread blocks that work on it.
 type blockRange struct {
 	stridedCopy   `cu:"copy"`
 	first, blocks int64
 }
 
-// share gives the ranges of blocks blocks by their work: in all no more than most, but at
-// least one each, and no more than there is work for at so many words a thread.
+// share assigns thread blocks to the ranges by their work: at most most in total, at least one each, and no more
+// than needed for wordsAThread words per thread.
 func share(all []blockRange, l Loop, most, wordsAThread int64) (blocks int64) {
 	total := threads(all, l)
 	for i := range all {

@@ -11,8 +11,8 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// column is a run of rows of 8 bytes from one place of a field to another, rows of 128
-// bytes and planes of 1024 bytes.
+// column is a run of rows of 8 bytes from one location of a field to another, with rows of 128 bytes and planes of
+// 1024 bytes.
 func column(dst, src uint64) run {
 	r := run{dst: dst, src: src, length: 8}
 	r.over(Dim{5, 128, 128})
@@ -20,7 +20,7 @@ func column(dst, src uint64) run {
 	return r
 }
 
-// apply does on bytes what the kernels do with strided copies.
+// apply performs strided copies on bytes, like the kernels.
 func apply(memory []byte, copies []stridedCopy) {
 	for _, s := range copies {
 		for n := range s.words {
@@ -35,7 +35,7 @@ func apply(memory []byte, copies []stridedCopy) {
 	}
 }
 
-// sameBytes reports whether two ways to copy leave the same bytes in memory of so many.
+// sameBytes reports whether two sets of copies give the same bytes in memory of the given size.
 func sameBytes(bytes int, a, b []stridedCopy) bool {
 	first := make([]byte, bytes)
 	for i := range first {
@@ -71,7 +71,7 @@ func (s *stridedCopy) spot(n uint32) (x, from, to int64) {
 	return x, from, to
 }
 
-func TestTwins(t *testing.T) {
+func TestPairs(t *testing.T) {
 	wide, taller := column(2<<12, 3<<12), column(8+2<<12, 16+3<<12)
 	wide.length = 128
 	widePair := wide
@@ -85,25 +85,25 @@ func TestTwins(t *testing.T) {
 		"both ends of x":               {[]run{column(0, 64), column(72, 8)}, 1},
 		"ends of two fields, by sides": {[]run{column(0, 64), column(4096, 4160), column(72, 8), column(4168, 4104)}, 2},
 		"three columns":                {[]run{column(0, 64), column(72, 8), column(80, 16)}, 2},
-		"ends of another field":        {[]run{column(0, 64), column(4168, 4104)}, 2},
+		"end of another field":         {[]run{column(0, 64), column(4168, 4104)}, 2},
 		"rows of a whole line":         {[]run{wide, widePair}, 2},
-		"of different heights":         {[]run{column(2<<12, 3<<12), taller}, 2},
+		"different heights":            {[]run{column(2<<12, 3<<12), taller}, 2},
 		"none":                         {nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			apart, joined := stridedCopies(c.runs, false), joinTwins(c.runs)
+			separate, joined := stridedCopies(c.runs, false), joinPairs(c.runs)
 			if len(joined) != c.want {
-				t.Errorf("%d runs, not %d", len(joined), c.want)
+				t.Errorf("got %d runs, want %d", len(joined), c.want)
 			}
-			if !sameBytes(1<<15, stridedCopies(joined, false), apart) {
-				t.Error("other bytes")
+			if !sameBytes(1<<15, stridedCopies(joined, false), separate) {
+				t.Error("the bytes differ")
 			}
 		})
 	}
 }
 
-// The kernels find every word of a strided copy, whatever its dimensions: the last word of
-// each is where it should be.
+// The kernels locate every word of a strided copy, for any dimensions: the last word of each copy has the expected
+// location.
 func TestSpots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := run{length: rapid.Int64Range(1, 5000).Draw(t, "length")}
@@ -118,13 +118,12 @@ func TestSpots(t *testing.T) {
 		}
 		s := r.strided(1, 1)
 		if x, from, to := s.spot(s.words - 1); x != r.length-1 || to != last[0] || from != last[1] {
-			t.Fatalf("the last word is number %d of a block, %d and %d bytes on; not %d, %d, %d", x, to, from, r.length-1, last[0], last[1])
+			t.Fatalf("the last word: got word %d of a block at offsets %d and %d, want %d, %d, %d", x, to, from, r.length-1, last[0], last[1])
 		}
 	})
 }
 
-// Blocks that are not aligned are copied in stretches, others and short ones in words; the
-// bytes are the same.
+// Unaligned long blocks are copied in stretches, all others in words, with the same bytes.
 func TestStretches(t *testing.T) {
 	for _, length := range []int64{1, 63, 64, 100, 1032, 2047, 2048, 2049, 9000} {
 		for _, start := range []uint64{0, 1, 2, 4, 8} {
@@ -133,47 +132,47 @@ func TestStretches(t *testing.T) {
 			r.over(Dim{2, 3 * length, 33024})
 			all := stridedCopies([]run{r}, true)
 			if !sameBytes(200<<10, all, stridedCopies([]run{r}, false)) {
-				t.Errorf("%d bytes at %d: other bytes", length, start)
+				t.Errorf("%d bytes at %d: the bytes differ", length, start)
 			}
 			word := start | uint64(length) | 16
 			word &= -word
 			if stretched := all[0].lanes > 0; stretched != (word < 8 && length >= 64 || word == 8 && length >= 1024) {
-				t.Errorf("%d bytes at %d: in stretches: %v", length, start, stretched)
+				t.Errorf("%d bytes at %d: in stretches: got %v", length, start, stretched)
 			}
 		}
 	}
 }
 
-// What has too many words is cut into pieces that have as many in all.
+// A run with too many words is divided into pieces with the same number of words in total.
 func TestCut(t *testing.T) {
 	for name, r := range map[string]run{
-		"a block":            {length: 5 << 32},
-		"rows":               {length: 1 << 20, rank: 1, dims: [maxDims]Dim{{Count: 12345, Dst: 1 << 20, Src: 1 << 21}}},
-		"few large planes":   {length: 16, rank: 2, dims: [maxDims]Dim{{Count: 1 << 30, Dst: 16, Src: 32}, {Count: 3, Dst: 1 << 34, Src: 1 << 35}}},
-		"small enough as is": {length: 1 << 10, rank: 1, dims: [maxDims]Dim{{Count: 12, Dst: 1 << 20, Src: 1 << 21}}},
+		"a block":          {length: 5 << 32},
+		"rows":             {length: 1 << 20, rank: 1, dims: [maxDims]Dim{{Count: 12345, Dst: 1 << 20, Src: 1 << 21}}},
+		"few large planes": {length: 16, rank: 2, dims: [maxDims]Dim{{Count: 1 << 30, Dst: 16, Src: 32}, {Count: 3, Dst: 1 << 34, Src: 1 << 35}}},
+		"small enough":     {length: 1 << 10, rank: 1, dims: [maxDims]Dim{{Count: 12, Dst: 1 << 20, Src: 1 << 21}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			total, next := int64(0), r.dst
 			for _, p := range r.cut(1) {
 				if p.dst != next || p.src-r.src != (p.dst-r.dst)*map[bool]uint64{true: 1, false: 2}[r.rank == 0] {
-					t.Errorf("a piece begins at %d, %d", p.dst, p.src)
+					t.Errorf("got a piece at %d, %d", p.dst, p.src)
 				}
 				n := p.words(1)
 				if n > maxWords || n < 1 {
-					t.Errorf("a piece of %d words", n)
+					t.Errorf("got a piece of %d words", n)
 				}
 				total += n
 				next += uint64(n)
 			}
 			if total != r.words(1) {
-				t.Errorf("%d words, not %d", total, r.words(1))
+				t.Errorf("got %d words in total, want %d", total, r.words(1))
 			}
 		})
 	}
 }
 
-// The stores of the ghosts at both ends of x of an array into itself become whole
-// sectors, where only padding lies beside them.
+// Stores of the ghosts at both ends of x of an array into itself become whole sectors if only padding is next to
+// them.
 func TestStoresFillSectors(t *testing.T) {
 	for name, c := range map[string]struct {
 		points, width int
@@ -183,7 +182,7 @@ func TestStoresFillSectors(t *testing.T) {
 		"two layers":                 {64, 2, 2, 16},
 		"three layers":               {64, 3, 2, 16},
 		"five layers":                {64, 5, 4, 16},
-		"a row that ends in between": {62, 2, 1, 16}, // the upper end alone
+		"a row that ends in between": {62, 2, 1, 16}, // only the upper end
 		"no room between two rows":   {15, 1, 1, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,11 +194,11 @@ func TestStoresFillSectors(t *testing.T) {
 			a := kernels.Array{Layout: layout}
 			store := Store(a, ghost, a, send)
 			if store.slack != (slack{before, after}) || before != 0 {
-				t.Errorf("slack %v; padding %d and %d", store.slack, before, after)
+				t.Errorf("slack %v differs from padding %d and %d", store.slack, before, after)
 			}
 			row := int64(c.width+after) * 8
 			if row != c.words*c.word {
-				t.Errorf("rows of %d bytes, not %d", row, c.words*c.word)
+				t.Errorf("got rows of %d bytes, want %d", row, c.words*c.word)
 			}
 		})
 	}

@@ -11,15 +11,13 @@ import (
 	"github.com/halox/halox/kernels/pack"
 )
 
-// strided is a copy of blocks without memory: what lies on either side takes so many
-// bytes.
+// strided is a copy of blocks without memory, and the bytes needed on either side.
 type strided struct {
 	pack.Strided
 	dst, src int64
 }
 
-// randomStrided returns blocks whose places are all multiples of unit, with gaps on
-// both sides.
+// randomStrided returns blocks whose locations are multiples of unit, with gaps on both sides.
 func randomStrided(rng *rand.Rand, length, unit int64) (s strided) {
 	s.Dst.Offset, s.Src.Offset, s.Length = rng.Int64N(9)*unit, rng.Int64N(9)*unit, length
 	dst, src := length, length
@@ -44,8 +42,8 @@ func copyStrided(dst, src []byte, length int64, dims []pack.Dim) {
 	}
 }
 
-// Blocks of any length, at places aligned to 1 to 16 bytes, short and with several
-// stretches, go where they are to go, every way, and nothing else is touched.
+// Blocks of any length, at locations aligned to 1 to 16 bytes, short and with several stretches, are copied to
+// their destination with all options, and nothing else changes.
 func TestStrided(t *testing.T) {
 	lengths := []int64{1, 7, 60, 64, 65, 100, 333, 1000, 2047, 2048, 2049, 5000, 30000}
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
@@ -73,7 +71,7 @@ func TestStrided(t *testing.T) {
 	})
 }
 
-// checkStrided makes copies, each between memories of its own, in one launch.
+// checkStrided performs copies, each between separate memories, in one launch.
 func checkStrided(b *kerneltest.Bench, copier *pack.BoxCopier, name string, o pack.StridedOptions, all []strided) {
 	b.T.Helper()
 	var copies []pack.Strided
@@ -93,7 +91,7 @@ func checkStrided(b *kerneltest.Bench, copier *pack.BoxCopier, name string, o pa
 	}
 }
 
-func TestStridedRefusals(t *testing.T) {
+func TestStridedErrors(t *testing.T) {
 	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
 	copier := test.Must(pack.NewBoxCopier(b.Compiler, b.Device))(t)
 	m := test.Must(b.Device.Alloc(100))(t)
@@ -113,11 +111,11 @@ func TestStridedRefusals(t *testing.T) {
 		"no blocks":           {copy: none},
 		"before the start":    {copy: back},
 		"too many dimensions": {copy: deep},
-		"another loop":        {pack.StridedOptions{Loop: "round"}, fits},
+		"unknown loop":        {pack.StridedOptions{Loop: "round"}, fits},
 		"-1 thread blocks":    {pack.StridedOptions{MaxBlocks: -1}, fits},
 	} {
 		if _, err := copier.Strided(name, c.o, c.copy); err == nil {
-			t.Errorf("%s was accepted", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 }

@@ -12,27 +12,26 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// ErrTreeTooLarge is returned for a tree whose nodes do not fit into the shared memory of a thread block.
-var ErrTreeTooLarge = errors.New("pack: a type tree of more nodes than fit into shared memory")
+// ErrTreeTooLarge is returned for a tree whose nodes exceed the shared memory of a thread block.
+var ErrTreeTooLarge = errors.New("pack: the nodes of a type tree must fit in shared memory")
 
-// sharedBytes is the shared memory that every GPU gives a block that asks for nothing special.
+// sharedBytes is the shared memory that every GPU gives a block by default.
 const sharedBytes = 48 << 10
 
-// maxTreeNodes is the greatest number of nodes of a tree. Of what lies in its look-aside buffer there may be any
-// number.
+// maxTreeNodes is the largest number of nodes of a tree. The size of its look-aside buffer is not limited.
 const maxTreeNodes = sharedBytes / int(unsafe.Sizeof(treeNode{}))
 
-// NodeKind says how a node of a tree places its children.
+// NodeKind is how a node of a tree places its children.
 type NodeKind int32
 
-// The kinds of nodes, table 1 of Jenkins et al. 2014, and contiguous and indexed block.
+// The kinds of nodes: table 1 of Jenkins et al. 2014, plus contiguous and indexed block.
 const (
-	ContiguousNode   NodeKind = iota // child i lies i extents on
-	VectorNode                       // in blocks of equal length, a stride apart
+	ContiguousNode   NodeKind = iota // child i is i extents from the start
+	VectorNode                       // in blocks of equal length, at a constant stride
 	SubarrayNode                     // over the dimensions in the look-aside buffer
-	IndexedNode                      // in blocks whose lengths and displacements are in the look-aside buffer
-	IndexedBlockNode                 // in blocks of equal length whose displacements are in the look-aside buffer
-	StructNode                       // in blocks with a child node each
+	IndexedNode                      // in blocks with lengths and displacements in the look-aside buffer
+	IndexedBlockNode                 // in blocks of equal length with displacements in the look-aside buffer
+	StructNode                       // in blocks with one child node each
 	nodeKinds
 )
 
@@ -44,53 +43,56 @@ func (n NodeKind) String() string {
 	return [nodeKinds]string{"contiguous", "vector", "subarray", "indexed", "indexed block", "struct"}[n]
 }
 
-// A TreeNode is the parameters of fixed length of one constructor. Its children are numbered in pack order: child i
-// begins with primitive i*Primitives and byte i*Size of the node. A leaf, whose Unit is not 0, has primitives for
-// children. How many children there are is nowhere needed, so that nodes may be shared.
+// A TreeNode holds the parameters of fixed length of one constructor. Its children are numbered in pack order:
+// child i begins with primitive i*Primitives and byte i*Size of the node. The children of a leaf, whose Unit is
+// not 0, are primitives. The number of children is not stored, so that nodes may be shared.
 //
-//	kind           child i lies at
+//	kind           location of child i
 //	contiguous     i*Extent
 //	vector         i/BlockLength*Stride + i%BlockLength*Extent
-//	subarray       the sum of i_d*stride_d over Entries dimensions, i_0 running fastest
+//	subarray       the sum of i_d*stride_d over Entries dimensions, i_0 fastest
 //	indexed        displacement_b + (i-first_b)*Extent, in block b of Entries
 //	indexed block  displacement_b + i%BlockLength*Extent, b = i/BlockLength
 //	struct         displacement_b, in block b of Entries; see [AppendFields]
 type TreeNode struct {
-	Kind        NodeKind
-	Primitives  int64 // of a child; 1 in a leaf
-	Size        int64 // of a child, in packed bytes
-	Extent      int64 // bytes
-	Stride      int64 // bytes
-	BlockLength int64 // children
-	Table       int64 // where its part of the look-aside buffer begins
-	Entries     int64 // blocks or dimensions in it
-	Child       int   // place of the child node; 0 in a leaf and in a struct
+	Kind        NodeKind // how it places its children
+	Primitives  int64    // per child; 1 in a leaf
+	Size        int64    // per child, in packed bytes
+	Extent      int64    // bytes
+	Stride      int64    // bytes
+	BlockLength int64    // children
+	Table       int64    // start of its part of the look-aside buffer
+	Entries     int64    // blocks or dimensions in it
+	Child       int      // index of the child node; 0 in a leaf and in a struct
 
-	// Of a leaf: the bytes of a primitive, 1, 2, 4, 8 or 16, and what all its addresses are multiples of, up to Unit,
-	// if those that a launch binds are multiples of 16.
+	// Unit is the size of a primitive of a leaf in bytes, 1, 2, 4, 8 or 16, and 0 otherwise. The alignments of its
+	// addresses are at most Unit, if the addresses bound by a launch are multiples of 16.
 	Unit                           int
-	MemoryAlignment, PackAlignment int
+	MemoryAlignment, PackAlignment int // bytes
 }
 
-// A Tree is a datatype as Jenkins et al. 2014 serialise it, section 3.1: the parameters of fixed length of all its
-// constructors in preorder, which every thread block caches, and those of variable length in one look-aside buffer. It
-// is position independent: all displacements are relative to an origin that a launch binds.
+// A Tree is a datatype serialized as in Jenkins et al. 2014, section 3.1: the parameters of fixed length of all
+// its constructors in preorder, which every thread block caches, and those of variable length in one look-aside
+// buffer. It is position independent: all displacements are relative to an origin that a launch binds.
 //
-// A primitive is what one thread moves: a predefined type or, where the layout allows, a word made of several.
+// A primitive is the unit that one thread moves: a predefined type or, if the layout allows, a word of several.
 type Tree struct {
 	Nodes      []TreeNode // the root first
-	LookAside  []int64
-	Base       int64 // added to all displacements
-	Primitives int64
-	Size       int64 // packed bytes
-	Lo, Hi     int64 // the half-open range of displacements that the tree touches, Base included
-	Word       int64 // the Unit and the alignments of every leaf; 0 if they are not all the same
+	LookAside  []int64    // see AppendDims, AppendBlocks and AppendFields
+	Base       int64      // added to all displacements, in bytes
+	Primitives int64      // in total
+	Size       int64      // packed bytes
+	Lo, Hi     int64      // the half-open range of accessed displacements, including Base
+	Word       int64      // the Unit and the alignments of every leaf; 0 if they differ
 }
 
-// A TreeDim is one dimension of a subarray node: so many children, a stride in bytes apart.
-type TreeDim struct{ Count, Stride int64 }
+// A TreeDim is one dimension of a subarray node: the number of children, and the stride in bytes.
+type TreeDim struct {
+	Count  int64 // children
+	Stride int64 // bytes
+}
 
-// AppendDims appends the part of the look-aside buffer of a subarray, the dimension that runs fastest first.
+// AppendDims appends the part of the look-aside buffer of a subarray, the fastest dimension first.
 func AppendDims(lookAside []int64, dims ...TreeDim) []int64 {
 	for _, d := range dims {
 		magic, rest := divisionBy(d.Count).words()
@@ -99,8 +101,8 @@ func AppendDims(lookAside []int64, dims ...TreeDim) []int64 {
 	return lookAside
 }
 
-// AppendBlocks appends the part of the look-aside buffer of an indexed node: the prefix sums of the lengths, which are
-// at least 1, and the displacements in bytes.
+// AppendBlocks appends the part of the look-aside buffer of an indexed node: the prefix sums of the lengths, which
+// are at least 1, and the displacements in bytes.
 func AppendBlocks(lookAside []int64, lengths, displacements []int64) []int64 {
 	return append(appendSums(lookAside, lengths), displacements...)
 }
@@ -110,11 +112,11 @@ type TreeField struct {
 	Displacement int64 // bytes
 	Primitives   int64 // at least 1
 	Size         int64 // packed bytes
-	Child        int   // node
+	Child        int   // index of the child node
 }
 
-// AppendFields appends the part of the look-aside buffer of a struct: the prefix sums of the primitives, and of each
-// block its displacement, its offset among the packed bytes and its child.
+// AppendFields appends the part of the look-aside buffer of a struct: the prefix sums of the primitives, and for
+// each block its displacement, its offset in the packed bytes and its child.
 func AppendFields(lookAside []int64, fields ...TreeField) []int64 {
 	var primitives []int64
 	for _, f := range fields {
@@ -129,7 +131,7 @@ func AppendFields(lookAside []int64, fields ...TreeField) []int64 {
 	return lookAside
 }
 
-// appendSums appends 0 and the sums of the first, the first two, and so on.
+// appendSums appends 0 and the prefix sums.
 func appendSums(sums, numbers []int64) []int64 {
 	sum := int64(0)
 	sums = append(sums, sum)
@@ -140,34 +142,34 @@ func appendSums(sums, numbers []int64) []int64 {
 	return sums
 }
 
-// entryWords is how many numbers of the look-aside buffer a node of the kind has in all, and for each of its entries.
+// entryWords is the number of look-aside numbers of a node of each kind, in total and per entry.
 var entryWords = [nodeKinds]struct{ all, each int64 }{
 	SubarrayNode: {0, dimWords}, IndexedNode: {1, 2}, IndexedBlockNode: {0, 1}, StructNode: {1, 1 + fieldWords},
 }
 
 const (
-	dimWords   = 4 // as AppendDims
-	fieldWords = 3 // as AppendFields
+	dimWords   = 4 // as in AppendDims
+	fieldWords = 3 // as in AppendFields
 )
 
 // check returns an error if a walk could leave the nodes or the look-aside buffer.
 func (t *Tree) check() error {
 	if len(t.Nodes) > maxTreeNodes {
-		return fmt.Errorf("%w: %d; must be at most %d", ErrTreeTooLarge, len(t.Nodes), maxTreeNodes)
+		return fmt.Errorf("%w: must be at most %[3]d nodes, got %[2]d", ErrTreeTooLarge, len(t.Nodes), maxTreeNodes)
 	}
 	if t.Primitives < 0 || t.Size < t.Primitives || t.Primitives > 0 && len(t.Nodes) == 0 {
-		return fmt.Errorf("pack: a type tree of %d nodes with %d primitives in %d bytes", len(t.Nodes), t.Primitives,
-			t.Size)
+		return fmt.Errorf("pack: type tree: must have nodes and sizes, got %d nodes with %d primitives in %d bytes",
+			len(t.Nodes), t.Primitives, t.Size)
 	}
 	for i := range t.Nodes {
 		if !t.holds(&t.Nodes[i]) {
-			return fmt.Errorf("pack: node %d of a type tree is not valid: %+v", i, t.Nodes[i])
+			return fmt.Errorf("pack: node %d of a type tree: must be valid, got %+v", i, t.Nodes[i])
 		}
 	}
 	return nil
 }
 
-// holds reports whether the node, its children and its table lie in the tree.
+// holds reports whether the node, its children and its table are within the tree.
 func (t *Tree) holds(n *TreeNode) bool {
 	if n.Kind < 0 || n.Kind >= nodeKinds {
 		return false
@@ -197,7 +199,7 @@ func (t *Tree) holdsFields(n *TreeNode) bool {
 	return true
 }
 
-// treeNode is struct Node of tree.cu: a TreeNode with what divisions by its numbers become.
+// treeNode is struct Node of tree.cu: a TreeNode with constants for divisions by its numbers.
 type treeNode struct {
 	primitives, size, extent, stride, block int64
 	table, entries                          int64
@@ -207,7 +209,7 @@ type treeNode struct {
 	unit, memory, packed, _                 uint16
 }
 
-// ready returns the node as threads read it.
+// ready returns the node in the form read by threads.
 func (t *TreeNode) ready() treeNode {
 	return treeNode{
 		primitives: t.Primitives, size: t.Size, extent: t.Extent, stride: t.Stride, block: t.BlockLength,
@@ -218,17 +220,18 @@ func (t *TreeNode) ready() treeNode {
 	}
 }
 
-// A TreePacker packs and unpacks by type trees on one device: the engine of Jenkins et al. 2014, a primitive a thread.
+// A TreePacker packs and unpacks by type trees on one device: the engine of Jenkins et al. 2014, with one
+// primitive per thread.
 type TreePacker struct {
 	device       *streams.Device
-	pack, unpack [2]streams.Function // by 32 and by 64 bits; nil where Go runs
+	pack, unpack [2]streams.Function // with 32-bit and with 64-bit ids; nil on CPU devices
 }
 
 // treeArgs is struct Tree of tree.cu.
 type treeArgs struct {
 	nodes, lookAside               uint64
 	user, packed                   uint64
-	words                          int64 // of 8 bytes, that the nodes fill
+	words                          int64 // of 8 bytes, for the nodes
 	primitives, word               int64
 	memoryAlignment, packAlignment int64
 }
@@ -243,7 +246,7 @@ func treeProgram() kernels.Program {
 	}}
 }
 
-// NewTreePacker compiles for the device.
+// NewTreePacker compiles the kernels for the device.
 func NewTreePacker(c *kernels.Compiler, d *streams.Device) (*TreePacker, error) {
 	m := &TreePacker{device: d}
 	found, err := c.Load(d, treeProgram(), "pack_narrow", "pack_wide", "unpack_narrow", "unpack_wide")
@@ -261,12 +264,12 @@ type TreeTable struct {
 	tree      Tree // without the nodes
 	nodes     []treeNode
 	lookAside []int64
-	memory    streams.Resources // where CUDA runs: nodes, and the look-aside buffer if there is one
+	memory    streams.Resources // on a GPU: nodes, and the look-aside buffer if there is one
 	onDevice  [2]streams.Span
 }
 
-// Table puts a tree on the device. It returns ErrTreeTooLarge if the nodes do not fit into shared memory. Close the
-// table after its launches.
+// Table copies a tree to the device. It returns ErrTreeTooLarge if the nodes do not fit in shared memory. The
+// table must be closed after its launches.
 func (m *TreePacker) Table(t Tree) (*TreeTable, error) {
 	if err := t.check(); err != nil {
 		return nil, err
@@ -276,7 +279,7 @@ func (m *TreePacker) Table(t Tree) (*TreeTable, error) {
 	for i := range t.Nodes {
 		table.nodes = append(table.nodes, t.Nodes[i].ready())
 	}
-	if m.device.GoKernels || t.Primitives == 0 { // there Go walks the tree itself
+	if m.device.GoKernels || t.Primitives == 0 { // Go walks the tree itself
 		return table, nil
 	}
 	put(table, 0, table.nodes)
@@ -295,12 +298,12 @@ func put[T any](t *TreeTable, part int, values []T) {
 	}
 }
 
-// Close frees the table. Closing twice is no error.
+// Close frees the table. Closing twice is allowed.
 func (t *TreeTable) Close() error { return t.memory.Close() }
 
-// Primitive returns where primitive n of the tree lies, 0 <= n < Primitives: its displacement from the origin, its
-// offset among the packed bytes, and its size. It is algorithm 1 of Jenkins et al. 2014: a walk from the root to a leaf
-// by integer arithmetic on n.
+// Primitive returns the location of primitive n of the tree, 0 <= n < Primitives: its displacement from the
+// origin, its offset in the packed bytes, and its size, all in bytes. It is algorithm 1 of Jenkins et al. 2014: a
+// walk from the root to a leaf by integer arithmetic on n.
 func (t *TreeTable) Primitive(n int64) (displacement, offset, size int64) {
 	displacement = t.tree.Base
 	for node := &t.nodes[0]; ; {
@@ -323,7 +326,7 @@ func (t *TreeTable) Primitive(n int64) (displacement, offset, size int64) {
 	}
 }
 
-// place returns where a child of a node lies.
+// place returns the location of a child of a node.
 func (t *TreeTable) place(n *treeNode, child int64) int64 {
 	switch n.kind {
 	case VectorNode:
@@ -342,7 +345,7 @@ func (t *TreeTable) place(n *treeNode, child int64) int64 {
 	return child * n.extent
 }
 
-// element returns where a child of a subarray lies.
+// element returns the location of a child of a subarray.
 func (t *TreeTable) element(n *treeNode, child int64) (at int64) {
 	for d := range n.entries {
 		dim := t.lookAside[n.table+d*dimWords:][:dimWords]
@@ -354,20 +357,20 @@ func (t *TreeTable) element(n *treeNode, child int64) (at int64) {
 	return at
 }
 
-// field returns the first primitive of the block of a struct that primitive n lies in, and what AppendFields wrote of
-// it.
+// field returns the first primitive of the struct block that contains primitive n, and its entry written by
+// AppendFields.
 func (t *TreeTable) field(node *treeNode, n int64) (first int64, field []int64) {
 	block := t.search(node, n)
 	return t.lookAside[node.table+block], t.lookAside[node.table+node.entries+1+block*fieldWords:][:fieldWords]
 }
 
-// search returns the block that n lies in, by its node's prefix sums: sum(block) <= n < sum(block+1).
+// search returns the block that contains n, by its node's prefix sums: sum(block) <= n < sum(block+1).
 func (t *TreeTable) search(node *treeNode, n int64) int64 {
 	after := t.lookAside[node.table+1:][:node.entries]
 	return int64(sort.Search(len(after), func(b int) bool { return after[b] > n }))
 }
 
-// copyOnHost is the host version of all kernels of tree.cu.
+// copyOnHost is the Go counterpart of all kernels of tree.cu.
 func (t *TreeTable) copyOnHost(p Passage) {
 	h := p.host()
 	for n := range t.tree.Primitives {
@@ -376,19 +379,19 @@ func (t *TreeTable) copyOnHost(p Passage) {
 	}
 }
 
-// Kernel makes a launch ready that packs or unpacks what the tree touches, in at most so many thread blocks of a GPU;
-// 0 for as many as are of use. Any addresses will do. Those of the origin and of the packed buffer should be multiples
-// of the tree's words: else each is moved in pieces.
+// Kernel prepares a launch that packs or unpacks the tree, with at most the given number of thread blocks of a
+// GPU; 0 selects an automatic number. Addresses are arbitrary, but those of the origin and of the packed buffer
+// should be multiples of the tree's words: otherwise each word is moved in pieces.
 func (t *TreeTable) Kernel(p Passage, blocks int) (*streams.Kernel, error) {
 	if blocks < 0 {
-		return nil, fmt.Errorf("pack: %d thread blocks", blocks)
+		return nil, fmt.Errorf("pack: number of thread blocks: must be at least 0, got %d", blocks)
 	}
 	functions := t.packer.pack
 	if p.Unpack {
 		functions = t.packer.unpack
 	}
 	spec := streams.KernelSpec{Name: p.name() + " a tree", Function: functions[0], Run: func() { t.copyOnHost(p) }}
-	if t.tree.Primitives > 1<<31-1 { // ids of 64 bits
+	if t.tree.Primitives > 1<<31-1 { // 64-bit ids
 		spec.Function = functions[1]
 	}
 	grid := max(1, launch.FlatGrid(t.tree.Primitives))
@@ -416,7 +419,7 @@ func (t *TreeTable) Kernel(p Passage, blocks int) (*streams.Kernel, error) {
 	return launch.New(t.packer.device, spec)
 }
 
-// bind fills in the addresses. Words are moved whole if both addresses are multiples of them.
+// bind sets the addresses. Words are moved whole if both addresses are multiples of them.
 func (t *TreeTable) bind(arg *treeArgs, p Passage) {
 	arg.nodes, arg.lookAside = t.onDevice[0].Address(), t.onDevice[1].Address()
 	arg.words = int64(len(t.nodes)) * int64(unsafe.Sizeof(treeNode{})) / 8
@@ -428,7 +431,7 @@ func (t *TreeTable) bind(arg *treeArgs, p Passage) {
 	}
 }
 
-// wordOf returns the greatest word, of at most 16 bytes, that an address is a multiple of.
+// wordOf returns the largest word, of at most 16 bytes, that divides an address.
 func wordOf(address uint64) int64 {
 	address |= 16
 	return int64(address & -address)

@@ -14,17 +14,18 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// spot is where a primitive lies.
+// spot is the location of a primitive.
 type spot struct{ displacement, offset, size int64 }
 
-// leafOf returns a leaf with words that are aligned.
+// leafOf returns a leaf with aligned words.
 func leafOf(kind pack.NodeKind, word int64, n pack.TreeNode) pack.TreeNode {
 	n.Kind, n.Primitives, n.Size, n.Unit = kind, 1, word, int(word)
 	n.MemoryAlignment, n.PackAlignment = int(word), int(word)
 	return n
 }
 
-// vectorTree is 6 blocks of 2 words of 8 bytes, 40 bytes apart, backwards, from displacement 200.
+// vectorTree has 6 blocks of 2 words of 8 bytes, at a distance of 40 bytes, in reverse order, from displacement
+// 200.
 func vectorTree() (pack.Tree, []spot) {
 	var want []spot
 	for block := range int64(6) {
@@ -36,9 +37,9 @@ func vectorTree() (pack.Tree, []spot) {
 	return pack.Tree{Nodes: []pack.TreeNode{leaf}, Base: 200, Primitives: 12, Size: 96, Lo: 0, Hi: 216, Word: 8}, want
 }
 
-// mixedTree is two elements, 512 bytes apart, of a struct of all other kinds: a box of 3 x 2 x 2 words of 4 bytes,
-// blocks of 1, 3 and 2 bytes, and two pairs of words of 16 bytes, each as an indexed block and those contiguous, which
-// are moved in pieces: packed, an element has 118 bytes.
+// mixedTree has two elements, at a distance of 512 bytes, of a struct of all other kinds: a box of 3 x 2 x 2 words
+// of 4 bytes, blocks of 1, 3 and 2 bytes, and two pairs of words of 16 bytes, each as an indexed block and those
+// contiguous, which are moved in pieces. An element has 118 packed bytes.
 func mixedTree() (pack.Tree, []spot) {
 	var aside []int64
 	place := func() int64 { return int64(len(aside)) }
@@ -82,7 +83,7 @@ func mixedSpots(at, packed int64) (spots []spot) {
 
 var handmade = map[string]func() (pack.Tree, []spot){"vector": vectorTree, "mixed": mixedTree}
 
-// A walk ends where loops say.
+// Primitive matches a walk by loops.
 func TestTreeWalk(t *testing.T) {
 	s := testdevices.Host(t, 1)
 	copier := test.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t)
@@ -95,13 +96,13 @@ func TestTreeWalk(t *testing.T) {
 			got = append(got, spot{displacement, offset, size})
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%s: %v\nnot %v", name, got, want)
+			t.Errorf("%s: got %v\nwant %v", name, got, want)
 		}
 	}
 }
 
-// Trees pack and unpack, at any addresses, with any number of thread blocks, into device memory, pinned memory and the
-// memory of a peer, and touch nothing else.
+// Trees pack and unpack at any addresses, with any number of thread blocks, into device memory, pinned memory and
+// the memory of a peer, and change nothing else.
 func TestTreePack(t *testing.T) {
 	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
 		for name, build := range handmade {
@@ -121,7 +122,7 @@ func TestTreePack(t *testing.T) {
 	})
 }
 
-// memoryOf returns what allocates memory that the first device can store into.
+// memoryOf returns an allocator of memory that the first device can store into.
 func memoryOf(t *testing.T, s *testdevices.Set, which string) func(bytes int64) (*streams.Memory, error) {
 	switch {
 	case which == "device":
@@ -129,10 +130,10 @@ func memoryOf(t *testing.T, s *testdevices.Set, which string) func(bytes int64) 
 	case which == "pinned":
 		return s.Devices[0].AllocPinned
 	case len(s.Devices) < 2:
-		t.Skip("SKIPPED: there is no peer")
+		t.Skip("SKIPPED: no peer")
 	}
 	if ok := test.Must(s.Devices[0].CanAccess(s.Devices[1]))(t); !ok {
-		t.Skip("SKIPPED: the peer cannot be reached")
+		t.Skip("SKIPPED: peer access is not available")
 	}
 	test.Check(t, s.Devices[0].EnablePeer(s.Devices[1]))
 	return s.Devices[1].Alloc
@@ -174,7 +175,7 @@ func treePack(b *kerneltest.Bench, tree pack.Tree, spots []spot, alloc func(int6
 }
 
 // A tree without data needs no memory and does nothing.
-func TestTreeOfNothing(t *testing.T) {
+func TestEmptyTree(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := kerneltest.NewBench(t, s)
 		table := test.Must(test.Must(pack.NewTreePacker(b.Compiler, b.Device))(t).Table(pack.Tree{}))(t)
@@ -185,7 +186,7 @@ func TestTreeOfNothing(t *testing.T) {
 	})
 }
 
-func TestTreesRefused(t *testing.T) {
+func TestTreeErrors(t *testing.T) {
 	s := testdevices.Host(t, 1)
 	copier := test.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t)
 	for name, spoil := range map[string]func(t *pack.Tree){
@@ -204,12 +205,12 @@ func TestTreesRefused(t *testing.T) {
 		tree, _ := mixedTree()
 		spoil(&tree)
 		if _, err := copier.Table(tree); err == nil || errors.Is(err, pack.ErrTreeTooLarge) != (name == "too many nodes") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }
 
-func TestTreeLaunchesRefused(t *testing.T) {
+func TestTreeLaunchErrors(t *testing.T) {
 	s := testdevices.Host(t, 1)
 	tree, _ := mixedTree()
 	table := test.Must(test.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t).Table(tree))(t)
@@ -217,21 +218,21 @@ func TestTreeLaunchesRefused(t *testing.T) {
 	good := pack.Passage{Strided: memory.Span(0, 808), Origin: -32, Packed: memory.Span(700, 236)}
 	test.Must(table.Kernel(good, 0))(t)
 	if _, err := table.Kernel(good, -1); err == nil {
-		t.Error("-1 thread blocks were accepted")
+		t.Error("-1 thread blocks: got no error")
 	}
 	for name, spoil := range map[string]func(p *pack.Passage){
-		"before":        func(p *pack.Passage) { p.Origin-- },
-		"behind":        func(p *pack.Passage) { p.Origin++ },
-		"no room":       func(p *pack.Passage) { p.Packed.Length-- },
-		"no memory":     func(p *pack.Passage) { p.Strided.Memory = nil },
-		"out of memory": func(p *pack.Passage) { p.Packed.Offset = 900 },
+		"before":            func(p *pack.Passage) { p.Origin-- },
+		"behind":            func(p *pack.Passage) { p.Origin++ },
+		"short buffer":      func(p *pack.Passage) { p.Packed.Length-- },
+		"no memory":         func(p *pack.Passage) { p.Strided.Memory = nil },
+		"beyond its memory": func(p *pack.Passage) { p.Packed.Offset = 900 },
 	} {
 		for _, unpack := range []bool{false, true} {
 			p := good
 			p.Unpack = unpack
 			spoil(&p)
 			if _, err := table.Kernel(p, 0); err == nil {
-				t.Errorf("%s was accepted", name)
+				t.Errorf("%s: got no error", name)
 			}
 		}
 	}

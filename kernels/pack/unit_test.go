@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// anyList is blocks of all lengths, some without bytes.
+// anyList returns blocks of all lengths, some empty.
 func anyList(rng *rand.Rand, n int) []Block {
 	list := make([]Block, n)
 	for i := range list {
@@ -17,7 +17,7 @@ func anyList(rng *rand.Rand, n int) []Block {
 	return list
 }
 
-// Units have each byte of a list once, in order, and no more than they may.
+// Units contain each byte of a list once, in order, within their limits.
 func TestUnitsCoverTheList(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, most := range []int64{1024, 4096} {
@@ -38,13 +38,13 @@ func TestUnitsCoverTheList(t *testing.T) {
 				at, done = at+1, 0
 			}
 			if b := list[at]; displacement != b.Displacement+done || bytes > b.Length-done {
-				t.Fatalf("%d bytes at %d; %d of block %d, %+v, were copied before", bytes, displacement, done, at, b)
+				t.Fatalf("got %d bytes at %d after %d bytes of block %d, %+v", bytes, displacement, done, at, b)
 			}
 			done, offset = done+bytes, offset+bytes
 		}
 		for i, u := range units {
 			if u.offset() != offset || u.bytes() < 1 || u.bytes() > most || u.blocks() < 1 || u.blocks() > bundled {
-				t.Fatalf("unit %d begins at %d, not %d; it has %d bytes of %d blocks", i, u.offset(), offset, u.bytes(), u.blocks())
+				t.Fatalf("unit %d: got offset %d, want %d; %d bytes of %d blocks", i, u.offset(), offset, u.bytes(), u.blocks())
 			}
 			if u.blocks() == 1 {
 				next(u.place, u.bytes())
@@ -54,17 +54,17 @@ func TestUnitsCoverTheList(t *testing.T) {
 				next(s.displacement(), s.length())
 			}
 			if offset != u.offset()+u.bytes() {
-				t.Fatalf("unit %d ends at %d, not %d", i, offset, u.offset()+u.bytes())
+				t.Fatalf("unit %d: got end %d, want %d", i, offset, u.offset()+u.bytes())
 			}
 		}
 		r, err := extentOf(list)
 		if err != nil || offset != r.size || c.shorts != int64(len(shorts)) {
-			t.Errorf("%d bytes of %d, %d short blocks of %d: %v", offset, r.size, len(shorts), c.shorts, err)
+			t.Errorf("got %d bytes of %d, %d short blocks of %d: %v", offset, r.size, len(shorts), c.shorts, err)
 		}
 	}
 }
 
-// Chunks have each byte of a list once, of so many blocks at most.
+// Chunks contain each byte of a list once, of a limited number of blocks.
 func TestChunksCoverTheList(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for _, bytes := range []int64{128, 2048, 1 << 20} {
@@ -76,10 +76,10 @@ func TestChunksCoverTheList(t *testing.T) {
 		chunks := chunksOf(list, bytes)
 		for i, c := range chunks {
 			if begin[c.first]+c.skip != c.offset {
-				t.Fatalf("chunk %d begins at %d, not %d", i, c.offset, begin[c.first]+c.skip)
+				t.Fatalf("chunk %d: got offset %d, want %d", i, c.offset, begin[c.first]+c.skip)
 			}
 			if c.skip > 0 && (c.skip >= list[c.first].Length || c.offset%chunkAlignment != 0) {
-				t.Fatalf("chunk %d begins %d bytes into a block of %d, at %d", i, c.skip, list[c.first].Length, c.offset)
+				t.Fatalf("chunk %d must not begin %d bytes into a block of %d, at %d", i, c.skip, list[c.first].Length, c.offset)
 			}
 			if i == 0 {
 				continue
@@ -90,11 +90,11 @@ func TestChunksCoverTheList(t *testing.T) {
 				blocks++
 			}
 			if n := c.offset - last.offset; n < 1 || n > bytes || blocks > maxChunkBlocks {
-				t.Fatalf("chunk %d has %d bytes of %d blocks", i-1, n, blocks)
+				t.Fatalf("chunk %d: got %d bytes of %d blocks", i-1, n, blocks)
 			}
 		}
 		if end := chunks[len(chunks)-1].offset; chunks[0] != (chunk{}) || end != begin[len(list)] {
-			t.Errorf("chunks from %+v to %d, not %d", chunks[0], end, begin[len(list)])
+			t.Errorf("got chunks from %+v to %d, want %d", chunks[0], end, begin[len(list)])
 		}
 	}
 }
@@ -104,7 +104,7 @@ func narrowly(n int64, q division) int64 {
 	return int64(uint64(uint32(n+n)) * uint64(q.narrow) >> 32 >> q.shift)
 }
 
-// Products and shifts give quotients, around every power of two and multiple, with 64 and with 32 bits.
+// Products and shifts give exact quotients, around every power of two and multiple, with 64 and with 32 bits.
 func TestDivision(t *testing.T) {
 	divisors := []int64{3, 5, 7, 10, 641, 1e9 + 7, 6700417, math.MaxInt64}
 	for b := range 63 {
@@ -114,14 +114,14 @@ func TestDivision(t *testing.T) {
 	for _, d := range divisors {
 		q := divisionBy(d)
 		if back := divisionOf(q.words()); back != q {
-			t.Fatalf("%+v becomes %+v in words", q, back)
+			t.Fatalf("%+v: got %+v after a round trip through words", q, back)
 		}
 		for _, n := range dividends(d) {
 			if got := q.of(n); got != n/d {
-				t.Fatalf("%d / %d = %d, not %d", n, d, n/d, got)
+				t.Fatalf("%d / %d: want %d, got %d", n, d, n/d, got)
 			}
 			if got := narrowly(n, q); n < 1<<31 && d <= 1<<31 && got != n/d {
-				t.Fatalf("%d / %d = %d, not %d with 32 bits", n, d, n/d, got)
+				t.Fatalf("%d / %d: want %d, got %d with 32 bits", n, d, n/d, got)
 			}
 		}
 	}

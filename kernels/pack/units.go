@@ -13,9 +13,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// unit is struct Unit of units.cu: bytes of one block, which lie place bytes from the
-// origin; or a bundle of whole blocks and ends of blocks, which are shorts from place
-// on. The rest is offset in the packed buffer << 19 | blocks << 13 | bytes.
+// unit is struct Unit of units.cu: bytes of one block at place bytes from the origin, or a bundle of whole blocks
+// and ends of blocks, which are shorts from index place on. rest is the offset in the packed buffer << 19 | blocks
+// << 13 | bytes.
 type unit struct {
 	place int64
 	rest  uint64
@@ -37,24 +37,23 @@ func (s short) length() int64       { return int64(s) & (1<<13 - 1) }
 
 const (
 	bundled     = 32  // most blocks of a bundle, one for each thread of a warp
-	shortBlock  = 512 // most bytes of a block of a bundle: more keep a warp busy
+	shortBlock  = 512 // most bytes of a block of a bundle: longer ones keep a warp busy
 	farthest    = 1 << 50
-	unitAligned = 128 // where a unit begins within a block, in the packed buffer
+	unitAligned = 128 // alignment of units within a block, in the packed buffer
 )
 
 // cutter cuts a list of blocks into units, some at a time.
 type cutter struct {
 	list   []Block
-	to     []int64 // where the blocks lie in the packed buffer; nil if one after the other
+	to     []int64 // locations of the blocks in the packed buffer; nil if consecutive
 	most   int64   // bytes of a unit
-	at     int     // the next block
-	done   int64   // bytes of it
+	at     int     // index of the next block
+	done   int64   // bytes of it that are done
 	offset int64   // in the packed buffer
-	shorts int64   // so far
+	shorts int64   // number so far
 }
 
-// rest returns what there is still to cut of the block, or of the first after it that
-// has any; nothing at the end of the list.
+// rest returns the rest of the current block, or the first non-empty block after it; empty at the end of the list.
 func (c *cutter) rest() Block {
 	for c.at < len(c.list) {
 		if c.done == 0 && c.to != nil {
@@ -68,13 +67,13 @@ func (c *cutter) rest() Block {
 	return Block{}
 }
 
-// isShort reports whether the block may be one of a bundle.
+// isShort reports whether the block may be part of a bundle.
 func (b Block) isShort() bool {
 	return 0 < b.Length && b.Length <= shortBlock && -farthest <= b.Displacement && b.Displacement < farthest
 }
 
-// cut appends units, until their slice is full or the list at its end, and the blocks
-// of their bundles, for which there is room.
+// cut appends units until their slice is full or the list ends, and the blocks of their bundles, for which there
+// must be capacity.
 func (c *cutter) cut(units []unit, shorts []short) ([]unit, []short) {
 	for len(units) < cap(units) {
 		b := c.rest()
@@ -94,8 +93,7 @@ func (c *cutter) cut(units []unit, shorts []short) ([]unit, []short) {
 	return units, shorts
 }
 
-// bundle returns the unit of the short blocks that come next, and appends them. One
-// alone is no bundle.
+// bundle returns the unit of the next short blocks, and appends them. A single block is not a bundle.
 func (c *cutter) bundle(shorts []short) (unit, []short) {
 	first, start, before := c.rest(), c.offset, len(shorts)
 	end := start
@@ -117,25 +115,24 @@ func (c *cutter) bundle(shorts []short) (unit, []short) {
 	return u, shorts
 }
 
-// UnitPacker packs and unpacks lists of blocks on one device as Wu et al. (HPDC 2016,
-// section 3.2) do: the host cuts the blocks into units of work of similar sizes, which
-// the warps of the device copy, each one after the other. It cuts while the device
-// copies what was cut before. Beyond the paper, short blocks share units.
+// UnitPacker packs and unpacks lists of blocks on one device as in Wu et al. (HPDC 2016, section 3.2): the host
+// cuts the blocks into work units of similar sizes, which the warps of the device copy one after the other. The
+// host cuts while the device copies earlier units. Beyond the paper, short blocks share units.
 type UnitPacker struct {
 	resources streams.Resources
 	device    *streams.Device
-	units     streams.Function // nil where Go runs
-	mu        sync.Mutex       // one list at a time is cut
+	units     streams.Function // nil on CPU devices
+	mu        sync.Mutex       // only one list at a time is cut
 	stages    [2]stage
 }
 
-// stage is pinned memory where units lie between the host and the device.
+// stage is a pinned buffer for units on their way from the host to the device.
 type stage struct {
 	memory *streams.Memory // units, then shorts
-	copied *streams.Event  // the device has them
+	copied *streams.Event  // the device has read them
 }
 
-// maxUnits is how many units at most are cut before the device gets them.
+// maxUnits is the largest number of units that are cut before they are copied to the device.
 const maxUnits = 4096
 
 const (
@@ -158,7 +155,7 @@ func unitsProgram() kernels.Program {
 	}}
 }
 
-// NewUnitPacker compiles for the device.
+// NewUnitPacker compiles the kernel for the device.
 func NewUnitPacker(c *kernels.Compiler, d *streams.Device) (*UnitPacker, error) {
 	found, err := c.Load(d, unitsProgram(), "units")
 	if err != nil {
@@ -182,29 +179,28 @@ func (s *stage) room(units int) ([]unit, []short) {
 	return streams.View[unit](bytes[:middle])[:0:units], streams.View[short](bytes[middle:])[:0]
 }
 
-// UnitOptions say how a UnitPacker works. The zero value suits most lists.
+// UnitOptions configures a UnitPacker. The zero value suits most lists.
 type UnitOptions struct {
-	Unit      int // most bytes of a unit: 1024, 2048 or 4096; 0: automatic
-	Part      int // units that are cut before the device gets them, up to 4096; 0: 4096
-	MaxBlocks int // thread blocks of a launch (Wu et al., section 5.3); 0: as many as suit the device
+	Unit      int // most bytes of a unit: 1024, 2048 or 4096; default: automatic
+	Part      int // units that are cut before they are copied to the device, up to 4096; default: 4096
+	MaxBlocks int // thread blocks of a launch (Wu et al., section 5.3); default: suited to the device
 }
 
-// check returns an error unless the options are possible.
+// check returns an error unless the options are valid.
 func (u UnitOptions) check() error {
 	switch {
 	case !slices.Contains([]int{0, 1024, 2048, 4096}, u.Unit):
-		return fmt.Errorf("pack: units of %d bytes: must be 1024, 2048 or 4096", u.Unit)
+		return fmt.Errorf("pack: unit: must be 1024, 2048 or 4096 bytes, got %d", u.Unit)
 	case u.Part < 0 || u.Part > maxUnits:
-		return fmt.Errorf("pack: parts of %d units: must be at most %d", u.Part, maxUnits)
+		return fmt.Errorf("pack: part: must be between 0 and %d units, got %d", maxUnits, u.Part)
 	case u.MaxBlocks < 0:
-		return fmt.Errorf("pack: %d thread blocks", u.MaxBlocks)
+		return fmt.Errorf("pack: number of thread blocks: must be at least 0, got %d", u.MaxBlocks)
 	}
 	return nil
 }
 
-// withDefaults returns the options with what is automatic for so many bytes. Where
-// there are few, small units spread them over the device; of many, large ones need
-// less of a table.
+// withDefaults returns the options with automatic values for the given bytes. Small units distribute few bytes
+// over the device; large units keep the table of many bytes small.
 func (u UnitOptions) withDefaults(size int64) UnitOptions {
 	if u.Part == 0 {
 		u.Part = maxUnits
@@ -221,9 +217,8 @@ func (u UnitOptions) withDefaults(size int64) UnitOptions {
 	return u
 }
 
-// UnitTable is a list of blocks cut into units, in the memory of a device. It does not
-// depend on where the memory lies that is packed and unpacked. The list is cut when the
-// first copy of the table is queued.
+// UnitTable is a list of blocks cut into units, in the memory of a device. It does not depend on the memory that
+// is packed and unpacked. The list is cut when the first copy of the table is queued.
 type UnitTable struct {
 	resources          streams.Resources
 	packer             *UnitPacker
@@ -233,22 +228,20 @@ type UnitTable struct {
 	units, shorts      *streams.Memory
 
 	cut   atomic.Bool // the list is cut, and the device has all units
-	mu    sync.Mutex  // guards what follows
+	mu    sync.Mutex  // guards the fields below
 	list  []Block     // nil once it is cut
 	to    []int64     // see Scatter
 	ready *streams.Event
-	err   error // of the cutting, for good
+	err   error // permanent error of the cutting
 }
 
-// Table makes a table of the blocks, which must not change until the first copy of the
-// table has been queued.
+// Table builds a table of the blocks, which must not change until the first copy of the table has been queued.
 func (u *UnitPacker) Table(list []Block, o UnitOptions) (t *UnitTable, err error) {
 	return u.Scatter(nil, list, o)
 }
 
-// Scatter makes a table of blocks that do not lie one after the other at the other end
-// either: to has where each begins there, in bytes. A table of that kind copies from one
-// layout to another at once, without a packed buffer between them.
+// Scatter builds a table of blocks that are not consecutive at the other end either: to holds the offset of each
+// there, in bytes. Such a table copies directly from one layout to another, without a packed buffer.
 func (u *UnitPacker) Scatter(to []int64, list []Block, o UnitOptions) (t *UnitTable, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -274,19 +267,21 @@ func (u *UnitPacker) Scatter(to []int64, list []Block, o UnitOptions) (t *UnitTa
 	return t, t.resources.Done()
 }
 
-// cutter returns what cuts the list from its start.
+// cutter returns a cutter at the start of the list.
 func (t *UnitTable) cutter() cutter {
 	return cutter{list: t.list, to: t.to, most: int64(t.options.Unit)}
 }
 
-// endOf returns where the last of the blocks ends that begin at those places.
+// endOf returns the largest end of the blocks at the given offsets.
 func endOf(to []int64, list []Block) (end int64, err error) {
 	if len(to) != len(list) {
-		return 0, fmt.Errorf("pack: %d places for %d blocks", len(to), len(list))
+		return 0, fmt.Errorf("pack: scatter: must have one offset per block, got %d for %d blocks", len(to), len(list))
 	}
 	for i, b := range list {
 		if to[i] < 0 || to[i] >= maxPacked-b.Length {
-			return 0, fmt.Errorf("pack: block %d begins at %d; must be between 0 and %d", i, to[i], int64(maxPacked))
+			return 0, fmt.Errorf("pack: scatter: offset of block %d must be between 0 and %d, got %d",
+				i, int64(maxPacked),
+				to[i])
 		}
 		end = max(end, to[i]+b.Length)
 	}
@@ -306,7 +301,7 @@ func (t *UnitTable) measure() error {
 	}
 	t.countShorts = c.shorts
 	if t.count > most {
-		return fmt.Errorf("pack: %d units; must be at most %d", t.count, most)
+		return fmt.Errorf("pack: number of units must be at most %d, got %d", most, t.count)
 	}
 	return nil
 }
@@ -315,7 +310,7 @@ func (t *UnitTable) measure() error {
 type UnitCopy struct {
 	resources   streams.Resources
 	table       *UnitTable
-	whole, part *streams.Kernel // of all units, of the next that were cut
+	whole, part *streams.Kernel // of all units; of the units cut next
 }
 
 // Copy prepares a copy of the blocks.
@@ -324,7 +319,7 @@ func (t *UnitTable) Copy(p Passage) (*UnitCopy, error) {
 		return nil, err
 	}
 	u := &UnitCopy{table: t}
-	next := int64(0) // where the next part begins, on a host device
+	next := int64(0) // start of the next part, on a CPU device
 	for _, l := range []struct {
 		to    **streams.Kernel
 		count int64
@@ -356,10 +351,10 @@ func (t *UnitTable) spec(p Passage, count int64) streams.KernelSpec {
 	return spec
 }
 
-// Queue queues the copy. The first copy of a table that is queued cuts the list: part
-// by part, each with a launch that works while the next is cut. Every later one is one
-// launch, and allocates nothing. A copy may be queued any number of times while its
-// table is open, by one thread at a time; copies of one table by several threads.
+// Queue queues the copy. The first queued copy of a table cuts the list: in parts, each with a launch that runs
+// while the next part is cut. Each later copy is one launch, and does not allocate. A copy may be queued
+// repeatedly while its table is open, by one thread at a time; copies of one table may be queued by several
+// threads.
 func (u *UnitCopy) Queue(s *streams.Stream) error {
 	if !u.table.cut.Load() {
 		if queued, err := u.table.prepare(u, s); queued || err != nil {
@@ -369,8 +364,8 @@ func (u *UnitCopy) Queue(s *streams.Stream) error {
 	return s.Launch(u.whole)
 }
 
-// prepare makes sure that the stream has the units before what is queued next. If the
-// list was not yet cut, it cuts it and queues the copy.
+// prepare makes sure that the stream has the units before later work. If the list was not cut yet, it cuts it and
+// queues the copy.
 func (t *UnitTable) prepare(u *UnitCopy, s *streams.Stream) (queued bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -397,7 +392,7 @@ func (t *UnitTable) prepare(u *UnitCopy, s *streams.Stream) (queued bool, err er
 func (t *UnitTable) cutAndCopy(u *UnitCopy, s *streams.Stream) error {
 	p := t.packer
 	if s.Device() != p.device {
-		return fmt.Errorf("pack: units of device %v on a stream of device %v", p.device, s.Device())
+		return fmt.Errorf("pack: stream must belong to device %v, got one of %v", p.device, s.Device())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -420,8 +415,7 @@ func (t *UnitTable) cutAndCopy(u *UnitCopy, s *streams.Stream) error {
 	return s.Record(t.ready)
 }
 
-// bring queues the copies of units and blocks from the stage to where they begin in
-// the table.
+// bring queues the copies of units and blocks from the stage to their location in the table.
 func (t *UnitTable) bring(s *streams.Stream, from *stage, first, units, firstShort, shorts int64) error {
 	return errors.Join(
 		s.Copy(t.units.Span(first*unitBytes, units*unitBytes), from.memory.Span(0, units*unitBytes)),
@@ -431,7 +425,7 @@ func (t *UnitTable) bring(s *streams.Stream, from *stage, first, units, firstSho
 	)
 }
 
-// queuePart queues the copy of some units. A host device counts them itself.
+// queuePart queues the copy of some units. A CPU device counts them itself.
 func (u *UnitCopy) queuePart(s *streams.Stream, first, units int64) error {
 	if a := u.part.Argument(); a != nil {
 		var args unitsArgs
@@ -441,8 +435,7 @@ func (u *UnitCopy) queuePart(s *streams.Stream, first, units int64) error {
 	return s.Launch(u.part)
 }
 
-// copyUnits is the host version of kernel units, for those from first to end. It
-// returns the end.
+// copyUnits is the Go counterpart of kernel units, for units first to end. It returns the end.
 func (t *UnitTable) copyUnits(p Passage, first, end int64) int64 {
 	units, shorts, h := launch.Values[unit](t.units.All()), launch.Values[short](t.shorts.All()), p.host()
 	for _, u := range units[first:end] {
@@ -459,11 +452,11 @@ func (t *UnitTable) copyUnits(p Passage, first, end int64) int64 {
 	return end
 }
 
-// Close frees its memory. Closing twice is not an error.
+// Close frees the memory. Closing twice is allowed.
 func (u *UnitCopy) Close() error { return u.resources.Close() }
 
-// Close frees its memory. Closing twice is not an error.
+// Close frees the memory. Closing twice is allowed.
 func (u *UnitPacker) Close() error { return u.resources.Close() }
 
-// Close frees its memory. Closing twice is not an error.
+// Close frees the memory. Closing twice is allowed.
 func (t *UnitTable) Close() error { return t.resources.Close() }

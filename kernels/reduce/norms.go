@@ -13,18 +13,18 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Norms is what a NormReducer computes of a field and the one before it.
+// Norms is the result of a NormReducer for a field and the previous one.
 type Norms = rows.Norms
 
-// normsBytes is the size of Norms as the kernels write it.
+// normsBytes is the size of Norms as written by kernels.
 const normsBytes = 2*8 + 2*sums.Bytes
 
 // NormReducer computes norms on one device.
 type NormReducer struct {
 	device         *streams.Device
-	real           kernels.Real
+	real           domain.Element
 	mode           sums.Mode
-	partial, total streams.Function // nil where Go runs
+	partial, total streams.Function // nil on CPU devices
 }
 
 // normsArgs is struct Norms of norms.cu.
@@ -36,18 +36,18 @@ type normsArgs struct {
 	stride int64
 }
 
-func normsProgram(r kernels.Real, mode sums.Mode) kernels.Program {
+func normsProgram(r domain.Element, mode sums.Mode) kernels.Program {
 	return kernels.Program{
 		File: "norms.cu", Defines: append([]string{scalar.Real(r)}, mode.Defines()...),
 		Mirrors: []kernels.Mirror{{Name: "NormSum", Value: Norms{}}, {Name: "Norms", Value: normsArgs{}}},
 	}
 }
 
-// NewNormReducer compiles the reductions for the device. Sums are taken in a mode.
-func NewNormReducer(c *kernels.Compiler, d *streams.Device, real kernels.Real, mode sums.Mode) (*NormReducer, error) {
+// NewNormReducer compiles the reductions for the device. mode selects how sums are computed.
+func NewNormReducer(c *kernels.Compiler, d *streams.Device, real domain.Element, mode sums.Mode) (*NormReducer, error) {
 	r := &NormReducer{device: d, real: real, mode: mode}
-	if real.Size() == 0 {
-		return nil, fmt.Errorf("reduce: type %q cannot be reduced", real)
+	if !real.IsReal() {
+		return nil, fmt.Errorf("reduce: type must be float32 or float64, got %q", real)
 	}
 	found, err := c.Load(d, normsProgram(real, mode), "norms_partial", "norms_total")
 	if err != nil {
@@ -57,13 +57,14 @@ func NewNormReducer(c *kernels.Compiler, d *streams.Device, real kernels.Real, m
 	return r, nil
 }
 
-// NormReduction is the prepared launches of the norms of one step, or of several.
+// NormReduction holds the prepared launches for the norms of one or several steps.
 type NormReduction struct{ launches }
 
-// Norms prepares a reduction over the points of the box in the arrays next and last, which have one layout.
+// Norms prepares a reduction over the points of the box in the arrays next and last, which must have the same
+// layout.
 func (r *NormReducer) Norms(next, last kernels.Array, box domain.Box) (*NormReduction, error) {
 	if next.Layout != last.Layout {
-		return nil, fmt.Errorf("reduce: norms between arrays of different layouts")
+		return nil, fmt.Errorf("reduce: norms: arrays must have the same layout")
 	}
 	if err := next.Holds(box); err != nil {
 		return nil, err
@@ -82,8 +83,8 @@ func (r *NormReducer) Norms(next, last kernels.Array, box domain.Box) (*NormRedu
 	return red, nil
 }
 
-// specs reduces in two launches: norms of each block, then of all. The
-// partial norms follow the result in memory. In Go the second does all.
+// specs returns two launches: norms of each block, then of all blocks. The partial norms follow the result in
+// memory. In Go the second launch does everything.
 func (r *NormReducer) specs(
 	next, last kernels.Array, box domain.Box, result *streams.Memory, blocks int64,
 ) []streams.KernelSpec {
@@ -100,7 +101,7 @@ func (r *NormReducer) specs(
 }
 
 func (r *NormReducer) onHost(next, last kernels.Array, box domain.Box, result *streams.Memory) func() {
-	if r.real == kernels.Float32 {
+	if r.real == domain.Float32 {
 		return func() { normRows[float32](r.mode, next, last, box, result) }
 	}
 	return func() { normRows[float64](r.mode, next, last, box, result) }
@@ -113,14 +114,14 @@ func normRows[T rows.Float](mode sums.Mode, next, last kernels.Array, box domain
 	streams.View[Norms](result.Bytes())[0] = sum
 }
 
-// Result returns the norms once what Queue queued is done, those of the last step where there are several.
+// Result returns the norms once the work of Queue is done: those of the last step if there are several.
 func (r *NormReduction) Result() Norms { return r.Results()[0] }
 
-// Results returns those of all steps, the last step first.
+// Results returns the norms of all steps, the last step first.
 func (r *NormReduction) Results() []Norms { return streams.View[Norms](r.host.Bytes()) }
 
-// NormParts is memory of a GPU where kernels leave the norms of parts of a box, one Norms per part, to be joined:
-// those of one step or of several.
+// NormParts is memory of a GPU for partial norms of a box, one Norms per part, of one or several steps, to be
+// joined.
 type NormParts struct {
 	reducer *NormReducer
 	room    launches
@@ -131,7 +132,7 @@ type NormParts struct {
 // Parts allocates memory for the norms of a number of steps, each of at most most parts. Close frees it.
 func (r *NormReducer) Parts(steps int, most int64) (*NormParts, error) {
 	if steps < 1 || most < 1 {
-		return nil, fmt.Errorf("reduce: room for the norms of %d steps of %d parts", steps, most)
+		return nil, fmt.Errorf("reduce: numbers of steps and parts must be at least 1, got %d and %d", steps, most)
 	}
 	p := &NormParts{reducer: r, steps: steps, most: most}
 	if err := p.room.allocate(r.device, int64(steps)*normsBytes, int64(steps)*most*normsBytes); err != nil {
@@ -140,17 +141,18 @@ func (r *NormReducer) Parts(steps int, most int64) (*NormParts, error) {
 	return p, nil
 }
 
-// Span is the memory of the parts of a step, in order. 0 is the last step.
+// Span returns the memory for the parts of a step, in order. 0 is the last step.
 func (p *NormParts) Span(step int) streams.Span {
 	return p.room.result.Span((int64(p.steps)+int64(step)*p.most)*normsBytes, p.most*normsBytes)
 }
 
-// Join prepares a reduction that joins the first count parts of each of the last steps. All reductions of the same
-// parts leave their results in one place. Each is closed on its own.
+// Join prepares a reduction of the first count parts of each of the last steps. All reductions of the same parts
+// store their results in the same memory. Each must be closed separately.
 func (p *NormParts) Join(steps int, count int64) (*NormReduction, error) {
 	if steps < 1 || steps > p.steps || count < 1 || count > p.most {
 		return nil, fmt.Errorf(
-			"reduce: norms of %d steps of %d parts, with room for %d of %d", steps, count, p.steps, p.most,
+			"reduce: norms of %d steps of %d parts: must be within the allocated %d steps of %d parts",
+			steps, count, p.steps, p.most,
 		)
 	}
 	red := &NormReduction{launches{result: p.room.result, host: p.room.host}}
@@ -166,5 +168,5 @@ func (p *NormParts) Join(steps int, count int64) (*NormReduction, error) {
 	return red, nil
 }
 
-// Close frees the room. Closing twice is no error.
+// Close frees the memory. Closing twice is allowed.
 func (p *NormParts) Close() error { return p.room.Close() }

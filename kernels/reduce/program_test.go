@@ -3,19 +3,20 @@ package reduce
 import (
 	"testing"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/internal/scalar"
 	"github.com/halox/halox/kernels/sums"
 )
 
-// programs are all that this package may compile.
+// programs returns all programs that this package may compile.
 func programs() []kernels.Program {
 	var all []kernels.Program
 	for _, mode := range []sums.Mode{sums.Reproducible, sums.Fast} {
-		all = append(all, normsProgram(kernels.Float32, mode), normsProgram(kernels.Float64, mode))
-		for place := range scalar.All {
-			all = append(all, reduceProgram(place, mode))
+		all = append(all, normsProgram(domain.Float32, mode), normsProgram(domain.Float64, mode))
+		for _, number := range scalar.All {
+			all = append(all, reduceProgram(number, mode))
 		}
 	}
 	return all

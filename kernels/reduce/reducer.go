@@ -1,5 +1,5 @@
-// Package reduce reduces the values of a field: a NormReducer computes the norms of a convergence check, of a field
-// and the one before it, and a Reducer sums, smallest and largest values.
+// Package reduce reduces the values of a field: a NormReducer computes the norms of a convergence check, of a
+// field and the previous one, and a Reducer computes sums, minima and maxima.
 package reduce
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// launches are prepared launches that belong together, one stage after the other, and their memory.
+// launches are prepared launches that run one after the other, and their memory.
 type launches struct {
 	resources streams.Resources
 	all       []*streams.Kernel
-	result    *streams.Memory // on the device: the results, then partial ones
+	result    *streams.Memory // on the device: the results, then partial results
 	host      *streams.Memory // pinned: the results
 }
 
@@ -30,8 +30,8 @@ func (l *launches) allocate(d *streams.Device, results, partial int64) error {
 	return l.resources.Err()
 }
 
-// prepare prepares the launches, which use memory besides their own. On CPU devices those without a Go form are left
-// out: the others do all.
+// prepare prepares the launches, which use memory besides their own. On CPU devices those without a Go form are
+// omitted: the others do everything.
 func (l *launches) prepare(d *streams.Device, name string, specs []streams.KernelSpec, uses ...streams.Span) error {
 	for _, spec := range specs {
 		if d.GoKernels && spec.Run == nil && spec.RunWith == nil {
@@ -58,14 +58,14 @@ func (l *launches) Queue(s *streams.Stream) error {
 	return s.CopyAs(streams.OtherWork, l.host.All(), l.result.Span(0, l.host.Size()))
 }
 
-// Close frees its memory. Closing twice is not an error.
+// Close frees the memory. Closing twice is allowed.
 func (l *launches) Close() error { return l.resources.Close() }
 
-// Op is what a Reducer computes of the values of a box.
+// Op is an operation of a Reducer on the values of a box.
 type Op string
 
-// The operations. A NaN among the values makes the total of reals NaN in all of
-// them. Sums of whole numbers wrap. Sums of reals, and of squares, are of float64.
+// The operations. A NaN among real values makes all totals NaN. Integer sums wrap. Sums of reals, and of squares,
+// are computed in float64.
 const (
 	Sum     Op = "sum"
 	Squares Op = "squares" // the sum of the squares
@@ -78,17 +78,17 @@ var ops = []Op{Sum, Squares, Min, Max}
 // Reducer computes totals of one type of numbers on one device.
 type Reducer struct {
 	device      *streams.Device
-	number      kernels.Number
+	number      domain.Element
 	mode        sums.Mode
-	box, blocks map[Op]streams.Function // nil where Go runs
+	box, blocks map[Op]streams.Function // nil on CPU devices
 }
 
 // isSum reports whether the totals of an operation are of type sums.Sum. The others have 8 bytes.
 func (r *Reducer) isSum(op Op) bool {
-	return op == Squares || op == Sum && r.number != "int32" && r.number != "int64"
+	return op == Squares || op == Sum && !r.number.IsInteger()
 }
 
-// totalBytes is the size of a total.
+// totalBytes returns the size of a total.
 func (r *Reducer) totalBytes(op Op) int64 {
 	if r.isSum(op) {
 		return sums.Bytes
@@ -104,30 +104,30 @@ type reductionArgs struct {
 	values, blocks int64
 }
 
-// reduceProgram is that of a scalar, by its place. Totals of whole numbers are whole numbers.
-func reduceProgram(place int, mode sums.Mode) kernels.Program {
-	number, total := scalar.All[place], "double"
-	if number.Number == "int32" || number.Number == "int64" {
+// reduceProgram returns the program for a scalar, given by its index. Totals of integers are integers.
+func reduceProgram(number domain.Element, mode sums.Mode) kernels.Program {
+	total := "double"
+	if number.IsInteger() {
 		total = "i64"
 	}
 	return kernels.Program{
-		File: "reduce.cu", Defines: append([]string{"NUMBER=" + number.Name, "TOTAL=" + total}, mode.Defines()...),
+		File:    "reduce.cu",
+		Defines: append([]string{"NUMBER=" + scalar.CName(number), "TOTAL=" + total}, mode.Defines()...),
 		Mirrors: []kernels.Mirror{
 			{Name: "Reduce", Value: reductionArgs{}}, {Name: "StoredSum", Value: sums.Sum{}},
-			{Name: "sizeof(NUMBER)", Value: number.Size}, {Name: "sizeof(TOTAL)", Value: 8},
+			{Name: "sizeof(NUMBER)", Value: number.Size()}, {Name: "sizeof(TOTAL)", Value: 8},
 		},
 	}
 }
 
-// NewReducer compiles the operations for the device. Sums are taken in a mode.
-func NewReducer(c *kernels.Compiler, d *streams.Device, number kernels.Number, mode sums.Mode) (*Reducer, error) {
+// NewReducer compiles the operations for the device. mode selects how sums are computed.
+func NewReducer(c *kernels.Compiler, d *streams.Device, number domain.Element, mode sums.Mode) (*Reducer, error) {
 	t := &Reducer{d, number, mode, map[Op]streams.Function{}, map[Op]streams.Function{}}
-	place, _, err := scalar.Of(number)
-	if err != nil {
+	if err := scalar.Check(number); err != nil {
 		return nil, err
 	}
 	for _, op := range ops {
-		found, err := c.Load(d, reduceProgram(place, mode), string(op)+"_box", string(op)+"_blocks")
+		found, err := c.Load(d, reduceProgram(number.Scalar(), mode), string(op)+"_box", string(op)+"_blocks")
 		if err != nil {
 			return nil, err
 		}
@@ -136,11 +136,11 @@ func NewReducer(c *kernels.Compiler, d *streams.Device, number kernels.Number, m
 	return t, nil
 }
 
-// Reduction is the prepared launches of one operation over a box, with one total per value of a point.
+// Reduction holds the prepared launches of one operation over a box, with one total per value of a point.
 type Reduction struct{ launches }
 
-// Over prepares the totals over the points of the box: one for each scalar of an element, of which a complex number has
-// two. Reals are summed as float64.
+// Over prepares the totals over the points of the box: one per scalar of an element, of which a complex number has
+// two. Reals are summed in float64.
 func (r *Reducer) Over(op Op, a kernels.Array, box domain.Box) (*Reduction, error) {
 	const warpsPerBlock, maxBlocks = 8, 1024
 	values, err := r.values(op, a, box)
@@ -159,34 +159,31 @@ func (r *Reducer) Over(op Op, a kernels.Array, box domain.Box) (*Reduction, erro
 	return made, nil
 }
 
-// values returns how many scalars an element has. It is an error if the operation
-// or the box is none, or the elements are not made of the numbers.
+// values returns the number of scalars of an element. It returns an error if the operation or the box is invalid,
+// or the size of the elements does not match.
 func (r *Reducer) values(op Op, a kernels.Array, box domain.Box) (int64, error) {
 	const most = 65535 // blocks along y
-	place, count, err := scalar.Of(r.number)
-	if err != nil {
-		return 0, err
-	}
 	if err := a.Holds(box); err != nil {
 		return 0, err
 	}
 	size := a.Layout.ElementSize
-	one := scalar.All[place].Size
+	one := r.number.Scalar().Size()
 	values := int64(size / one)
 	rows := values * r.scales(op)
 	switch {
 	case !slices.Contains(ops, op):
-		return 0, fmt.Errorf("reduce: no operation %q: sum, squares, min or max", op)
-	case size%(one*count) != 0:
-		return 0, fmt.Errorf("reduce: elements of %d bytes are no whole number of %s", size, r.number)
+		return 0, fmt.Errorf("reduce: operation must be sum, squares, min or max, got %q", op)
+	case size%r.number.Size() != 0:
+		return 0, fmt.Errorf("reduce: element size of %d bytes must be a multiple of the size of %s", size, r.number)
 	case box.Empty() || rows > most:
-		return 0, fmt.Errorf("reduce: totals over box %v of %d values a point", box, values)
+		return 0, fmt.Errorf("reduce: box must not be empty and points must have at most 65535 values, got %v and %d",
+			box, values)
 	}
 	return values, nil
 }
 
-// specs reduces in two launches: a total a block, then one in all. The partial
-// totals follow the result in memory. In Go the second does all.
+// specs returns two launches: one total per block, then the total of all blocks. The partial totals follow the
+// result in memory. In Go the second launch does everything.
 func (r *Reducer) specs(
 	op Op, a kernels.Array, box domain.Box, result *streams.Memory, values, blocks int64,
 ) []streams.KernelSpec {
@@ -208,18 +205,17 @@ func (r *Reducer) specs(
 	}
 }
 
-// onHost is the host version of both launches.
+// onHost is the Go counterpart of both launches.
 func (r *Reducer) onHost(op Op, a kernels.Array, box domain.Box, result *streams.Memory, values int) func() {
-	place, _, _ := scalar.Of(r.number) // checked before
-	return map[kernels.Number]func(){
-		"float32": func() { totalRows[float32, float64](r, op, a, box, result, values) },
-		"float64": func() { totalRows[float64, float64](r, op, a, box, result, values) },
-		"int32":   func() { totalRows[int32, int64](r, op, a, box, result, values) },
-		"int64":   func() { totalRows[int64, int64](r, op, a, box, result, values) },
-	}[scalar.All[place].Number]
+	return map[domain.Element]func(){
+		domain.Float32: func() { totalRows[float32, float64](r, op, a, box, result, values) },
+		domain.Float64: func() { totalRows[float64, float64](r, op, a, box, result, values) },
+		domain.Int32:   func() { totalRows[int32, int64](r, op, a, box, result, values) },
+		domain.Int64:   func() { totalRows[int64, int64](r, op, a, box, result, values) },
+	}[r.number.Scalar()]
 }
 
-// totalRows is the host version of reduce.cu: scalars T with totals A.
+// totalRows is the Go counterpart of reduce.cu: scalars T with totals A.
 func totalRows[T float32 | float64 | int32 | int64, A float64 | int64](
 	t *Reducer, op Op, a kernels.Array, box domain.Box, result *streams.Memory, values int,
 ) {
@@ -238,14 +234,14 @@ func totalRows[T float32 | float64 | int32 | int64, A float64 | int64](
 	}
 }
 
-// eachValue calls f with the rows of the box, the first of whose numbers is one value of a point; the next
-// points have theirs so many values behind.
+// eachValue calls f with the rows of the box. The first number of a row is one value of a point, and those of the
+// next points follow at a distance of values.
 func eachValue[T any](a kernels.Array, box domain.Box, value, values int, f func(row []T)) {
 	data, n := launch.Values[T](a.Data), int64(box.Size()[0])
 	launch.EachRow(a.Layout, box, func(o int64) { f(data[o*int64(values) : (o+n)*int64(values)][value:]) })
 }
 
-// foldValue folds one value of all points of the box, in order of memory.
+// foldValue folds one value of all points of the box, in memory order.
 func foldValue[T, A any](
 	a kernels.Array, box domain.Box, result *streams.Memory, value, values int, none A, fold func(A, T) A,
 ) {
@@ -302,18 +298,18 @@ func sumScaled[T float32 | float64 | int32 | int64](
 	return total, largest
 }
 
-// scales returns how many sums there are of each value: three of the squares of float64, which may overflow or
-// underflow. The first is of all numbers, the second of all times 2^-600, the third of all times 2^600. Parts of the
-// box without numbers so large or so small leave the last two out, see Root.
+// scales returns the number of sums per value: three for the squares of float64, which may overflow or underflow.
+// The first is of all numbers, the second of all times 2^-600, the third of all times 2^600. Parts of the box
+// without extreme numbers omit the last two, see Root.
 func (r *Reducer) scales(op Op) int64 {
-	if op == Squares && (r.number == "float64" || r.number == "complex128") {
+	if op == Squares && (r.number == domain.Float64 || r.number == domain.Complex128) {
 		return 3
 	}
 	return 1
 }
 
-// Root returns the root of a sum of squares of one value. Its arguments are the one or three sums that Sums has of it;
-// sums over several boxes are joined first, each with those of the same scale.
+// Root returns the root of a sum of squares of one value. Its arguments are the one or three sums returned by
+// Sums. Sums over several boxes must first be joined, each with those of the same scale.
 func Root(squares ...sums.Sum) float64 {
 	v := squares[0].Value()
 	switch {
@@ -325,12 +321,13 @@ func Root(squares ...sums.Sum) float64 {
 	return math.Sqrt(v)
 }
 
-// Sums returns the sums of reals, and those of the squares of any numbers, once what Queue queued is done: one for each
-// scalar of an element, or three for squares of float64, those of the first kind for all scalars first, see Root.
+// Sums returns the sums of reals, and the sums of squares of any numbers, once the work of Queue is done: one per
+// scalar of an element, or three for squares of float64. In the latter case the first sums of all scalars come
+// first, see Root.
 func (r *Reduction) Sums() []sums.Sum { return streams.View[sums.Sum](r.host.Bytes()) }
 
 // Floats returns the smallest or largest reals.
 func (r *Reduction) Floats() []float64 { return streams.View[float64](r.host.Bytes()) }
 
-// Ints returns the totals of whole numbers, but not the sums of their squares.
+// Ints returns the totals of integers, except for sums of squares.
 func (r *Reduction) Ints() []int64 { return streams.View[int64](r.host.Bytes()) }

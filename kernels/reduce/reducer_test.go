@@ -16,11 +16,11 @@ import (
 	"github.com/halox/halox/kernels/sums"
 )
 
-// Totals see every value of the box once, whatever its shape, and nothing beside
-// it; the same box gives the same bits.
+// Totals include every value of the box exactly once, for any shape, and no others. Results for the same box are
+// bitwise identical.
 func TestTotals(t *testing.T) {
 	eachMode(t, func(t *testing.T, b *kerneltest.Bench, mode sums.Mode) {
-		for _, values := range []int{1, 3} { // a point
+		for _, values := range []int{1, 3} { // per point
 			t.Run(fmt.Sprintf("values=%d", values), func(t *testing.T) {
 				for i, total := range []func(){
 					func() { totalsOf[float32](t, b, mode, "float32", values, 4) },
@@ -29,7 +29,7 @@ func TestTotals(t *testing.T) {
 					func() { totalsOf[int64](t, b, mode, "int64", values, 8) },
 					func() { totalsOf[float32](t, b, mode, "complex64", 2*values, 4) },
 				} {
-					if testdevices.Turn(i+values/2, 2, 2) { // each type with one number of values or the other
+					if testdevices.Turn(i+values/2, 2, 2) { // each type with one of the numbers of values
 						total()
 					}
 				}
@@ -38,11 +38,11 @@ func TestTotals(t *testing.T) {
 	})
 }
 
-func totalsOf[T float32 | float64 | int32 | int64](t *testing.T, b *kerneltest.Bench, mode sums.Mode, number kernels.Number, scalars, size int) {
+func totalsOf[T float32 | float64 | int32 | int64](t *testing.T, b *kerneltest.Bench, mode sums.Mode, number domain.Element, scalars, size int) {
 	reducer := test.Must(reduce.NewReducer(b.Compiler, b.Device, number, mode))(t)
 	whole := number == "int32" || number == "int64"
 	if (whole && mode == sums.Fast || number == "float64" && scalars == 1 || number != "float64" && scalars == 3) && testdevices.OnCPU(b.Device) && !testdevices.Long() {
-		return // the modes are the same to whole numbers; others have one number of values each
+		return // integers have no modes; others have one number of values each
 	}
 	for i, shape := range kerneltest.Shapes() {
 		if testdevices.OnCPU(b.Device) && !testdevices.Turn(i+scalars, 6, 6) {
@@ -65,7 +65,7 @@ func totalsOf[T float32 | float64 | int32 | int64](t *testing.T, b *kerneltest.B
 			for v := range scalars {
 				want, size := total(op, values, l, box, v, scalars)
 				if sum := op == reduce.Sum || op == reduce.Squares; got[v] != want && !(sum && mode == sums.Fast && math.Abs(got[v]-want) <= 1e-12*size) {
-					t.Fatalf("%s of %s over %v, value %d of %d: %v, not %v", op, number, shape, v, scalars, got[v], want)
+					t.Fatalf("%s of %s over %v, value %d of %d: got %v, want %v", op, number, shape, v, scalars, got[v], want)
 				}
 			}
 			b.Do(totals.Queue(b.Stream))
@@ -77,7 +77,7 @@ func totalsOf[T float32 | float64 | int32 | int64](t *testing.T, b *kerneltest.B
 	}
 }
 
-// resultsOf returns the totals of whole numbers or of others.
+// resultsOf returns the totals of integers or of reals.
 func resultsOf(totals *reduce.Reduction, op reduce.Op, whole bool) (all []float64) {
 	switch {
 	case op == reduce.Squares || op == reduce.Sum && !whole:
@@ -94,7 +94,7 @@ func resultsOf(totals *reduce.Reduction, op reduce.Op, whole bool) (all []float6
 	return all
 }
 
-// total computes one in the plainest way, and the size of what was summed.
+// total computes one total directly, and the magnitude of the summed values.
 func total[T float32 | float64 | int32 | int64](op reduce.Op, values []T, l domain.Layout, box domain.Box, v, scalars int) (want, size float64) {
 	first := true
 	var whole int64
@@ -124,7 +124,7 @@ func total[T float32 | float64 | int32 | int64](op reduce.Op, values []T, l doma
 	return sum.Value(), size
 }
 
-// Sums of whole numbers are exact and wrap; the largest and smallest are kept.
+// Sums of integers are exact and wrap; the largest and smallest integers are preserved.
 func TestTotalsOfLargeNumbers(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := kerneltest.NewBench(t, s)
@@ -140,16 +140,16 @@ func TestTotalsOfLargeNumbers(t *testing.T) {
 			totals := test.Must(reducer.Over(op, a, box))(t)
 			b.Do(totals.Queue(b.Stream))
 			if got := totals.Ints()[0]; got != want {
-				t.Errorf("%s is %d, not %d", op, got, want)
+				t.Errorf("%s: got %d, want %d", op, got, want)
 			}
 		}
 	})
 }
 
-func TestTotalRefusals(t *testing.T) {
+func TestTotalErrors(t *testing.T) {
 	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
 	if _, err := reduce.NewReducer(b.Compiler, b.Device, "float16", sums.Reproducible); err == nil {
-		t.Error("half precision was accepted")
+		t.Error("half precision: got no error")
 	}
 	a := b.Array(domain.Box{Hi: domain.Vec{8, 8, 8}}, 3, nil)
 	reducer := test.Must(reduce.NewReducer(b.Compiler, b.Device, "float64", sums.Reproducible))(t)
@@ -157,18 +157,18 @@ func TestTotalRefusals(t *testing.T) {
 	for what, err := range map[string]error{
 		"a box beyond the ghosts":   second(reducer.Over(reduce.Sum, a, a.Layout.Owned.Shift(domain.Vec{2, 0, 0}))),
 		"an empty box":              second(reducer.Over(reduce.Sum, a, domain.Box{})),
-		"no operation":              second(reducer.Over("mean", a, a.Layout.Owned)),
+		"unknown operation":         second(reducer.Over("mean", a, a.Layout.Owned)),
 		"elements of half a number": second(complexes.Over(reduce.Sum, a, a.Layout.Owned)),
 	} {
 		if err == nil {
-			t.Errorf("%s was accepted", what)
+			t.Errorf("%s: got no error", what)
 		}
 	}
 }
 
 func second[T any](_ T, err error) error { return err }
 
-// Sums are right up to the largest and down to the smallest numbers, and show what is not finite.
+// Sums are correct for the largest and smallest numbers, and propagate non-finite values.
 func TestSumsOfExtremes(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := kerneltest.NewBench(t, s)
@@ -177,9 +177,9 @@ func TestSumsOfExtremes(t *testing.T) {
 		l := test.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
 		largest, inf := math.MaxFloat64, math.Inf(1)
 		for name, some := range map[string][]float64{
-			"zeros": {0}, "of one sign": {1, 3e-5, 1e-20}, "denormal": {5e-324, -1e-310, 3e-308, 2e-320}, "of all sizes": {1e300, -1e-300, 1, 1e-20, -1e20, 1e154},
-			"the largest": {largest / 4096, -largest / 4096, 1e290, 1}, "too large": {largest, 1}, "cancelling": {largest, -largest, 1e292, 3},
-			"an infinity": {inf, 1, largest}, "infinities": {inf, -inf}, "below": {-inf, 2, 0}, "no number": {math.NaN(), inf, 1},
+			"zeros": {0}, "one sign": {1, 3e-5, 1e-20}, "denormal": {5e-324, -1e-310, 3e-308, 2e-320}, "all magnitudes": {1e300, -1e-300, 1, 1e-20, -1e20, 1e154},
+			"the largest": {largest / 4096, -largest / 4096, 1e290, 1}, "too large": {largest, 1}, "cancellation": {largest, -largest, 1e292, 3},
+			"an infinity": {inf, 1, largest}, "infinities": {inf, -inf}, "negative infinity": {-inf, 2, 0}, "NaN": {math.NaN(), inf, 1},
 		} {
 			values := make([]float64, l.Length)
 			i := 0
@@ -192,7 +192,7 @@ func TestSumsOfExtremes(t *testing.T) {
 				b.Do(totals.Queue(b.Stream))
 				want, _ := total(op, values, l, box, 0, 1)
 				if got := totals.Sums()[0].Value(); got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
-					t.Errorf("%s of numbers %s: %v, not %v", op, name, got, want)
+					t.Errorf("%s of numbers %s: got %v, want %v", op, name, got, want)
 				}
 				b.Do(totals.Close())
 			}
@@ -200,10 +200,10 @@ func TestSumsOfExtremes(t *testing.T) {
 	})
 }
 
-// Norms are those of the points, to the bit; fast sums up to rounding.
+// Norms are bitwise those of the points; fast sums up to rounding.
 func TestNorms(t *testing.T) {
 	eachMode(t, func(t *testing.T, b *kerneltest.Bench, mode sums.Mode) {
-		reducer := test.Must(reduce.NewNormReducer(b.Compiler, b.Device, kernels.Float64, mode))(t)
+		reducer := test.Must(reduce.NewNormReducer(b.Compiler, b.Device, domain.Float64, mode))(t)
 		for i, size := range append(kerneltest.Shapes(), domain.Vec{70000, 1, 1}) {
 			box := domain.Box{Hi: size}
 			l := test.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
@@ -247,7 +247,7 @@ func spread(values []float64, most int) {
 	}
 }
 
-// sameSums wants a reproducible sum as it was expected.
+// sameSums compares a sum with the expected one, bitwise in reproducible mode.
 func sameSums(mode sums.Mode, got, want sums.Sum) bool {
 	if mode == sums.Fast {
 		return kerneltest.Near(got.Value(), want.Value())
@@ -255,10 +255,10 @@ func sameSums(mode sums.Mode, got, want sums.Sum) bool {
 	return got.Value() == want.Value()
 }
 
-// A NaN or an infinity anywhere shows in the sums.
-func TestNormsShowWhatIsNotFinite(t *testing.T) {
+// A NaN or an infinity anywhere propagates to the sums.
+func TestNormsPropagateNonFiniteValues(t *testing.T) {
 	eachMode(t, func(t *testing.T, b *kerneltest.Bench, mode sums.Mode) {
-		reducer := test.Must(reduce.NewNormReducer(b.Compiler, b.Device, kernels.Float64, mode))(t)
+		reducer := test.Must(reduce.NewNormReducer(b.Compiler, b.Device, domain.Float64, mode))(t)
 		box := domain.Box{Hi: domain.Vec{33, 5, 7}}
 		l := test.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
 		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
@@ -267,22 +267,22 @@ func TestNormsShowWhatIsNotFinite(t *testing.T) {
 			red := test.Must(reducer.Norms(b.Array(box, 3, next), b.Array(box, 3, kerneltest.Noise(l.Length)), box))(t)
 			b.Do(red.Queue(b.Stream))
 			if sum := red.Result().Sum2.Value(); !math.IsNaN(sum) && !math.IsInf(sum, 0) {
-				t.Errorf("%v went unseen: %v", bad, sum)
+				t.Errorf("%v must propagate, got %v", bad, sum)
 			}
 		}
 	})
 }
 
-func TestNormRefusals(t *testing.T) {
+func TestNormErrors(t *testing.T) {
 	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
 	box := domain.Box{Hi: domain.Vec{8, 8, 8}}
 	a := b.Array(box, 3, nil)
 	other := b.Array(domain.Box{Hi: domain.Vec{8, 8, 9}}, 3, nil)
-	reducer := test.Must(reduce.NewNormReducer(b.Compiler, b.Device, kernels.Float64, sums.Reproducible))(t)
+	reducer := test.Must(reduce.NewNormReducer(b.Compiler, b.Device, domain.Float64, sums.Reproducible))(t)
 	check := func(what string, err error) {
 		t.Helper()
 		if err == nil {
-			t.Errorf("%s was accepted", what)
+			t.Errorf("%s: got no error", what)
 		}
 	}
 	_, err := reducer.Norms(a, other, box)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guarded returns a page's memory between two pages that may not be touched,
-// as a slice. A read past its ends kills the test.
+// guarded returns the memory of a page between two inaccessible pages, as a slice. A read beyond its ends kills
+// the test.
 func guarded[T Float](t *testing.T) []T {
 	t.Helper()
 	page := os.Getpagesize()
@@ -60,7 +60,7 @@ func testGuarded[T Float](t *testing.T) {
 					b := Band{Points: n, Count: 3, Pitch: n + 2}
 					in, w := draw[T](r, b.span("guarded"), 0)
 					in = inputs[T]{
-						place(pages[1], in.centre), place(pages[2], in.south), place(pages[3], in.north),
+						place(pages[1], in.center), place(pages[2], in.south), place(pages[3], in.north),
 						place(pages[4], in.below), place(pages[5], in.above),
 					}
 					dst := place(pages[0], blank[T](b.span("guarded")))

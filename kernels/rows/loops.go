@@ -1,45 +1,39 @@
-// Package rows holds the inner loops of the host sweeps: stencils applied to
-// rows of a grid, and the norms of the change that a sweep made to a row.
+// Package rows contains the inner loops of CPU sweeps: stencils applied to rows of a grid, and norms of the change
+// of a row.
 //
 // # Bands
 //
-// x runs along a row. A stencil is applied to a [Band], rows that lie at equal
-// distances in memory, say along y. The caller walks z and hands over slices
-// that begin with the first row:
+// x runs along a row. A stencil is applied to a [Band], rows at equal distances in memory, such as along y. The
+// caller loops over z and passes slices that begin with the first row:
 //
 //	dst      dst[i] is point i of the first row, and dst[i+Pitch] that of the
 //	         second
-//	centre   centre[i+1] lies under dst[i], so that centre[i] and centre[i+2]
-//	         are its neighbours in -x and +x
-//	south    south[i] is the neighbour of dst[i] in -y
+//	center   center[i+1] is the point dst[i], so that center[i] and center[i+2]
+//	         are its neighbors in -x and +x
+//	south    south[i] is the neighbor of dst[i] in -y
 //	north    the same in +y
 //	below    the same in -z
 //	above    the same in +z
 //
-// dst must not overlap any of the others; the inputs may overlap each other.
-// Nothing but the points of the rows is written and nothing but the points
-// named above is read, so that what lies between the rows, neighbouring rows
-// and ghost cells may belong to other goroutines. Slices need no alignment. A
-// band without points is no work at all, and a slice that ends before the last
-// row does is a panic that names it.
+// dst must not overlap the other slices; the inputs may overlap each other. Only the points of the rows are
+// written, and only the points named above are read, so that gaps between the rows, adjacent rows and ghosts may
+// be used by other goroutines. Slices need no alignment. A band without points is valid. A slice that is too short
+// causes a panic that names it.
 //
 // # Sweeping
 //
-// Walk a grid in the order of memory, y within z, both upwards and unblocked:
-// the loops fetch ahead of themselves on that assumption, which only costs
-// time where it is wrong. Nothing interrupts a loop, not even the collector of
-// garbage: do some ten thousand points at a time, or all others wait.
+// Sweep a grid in memory order, y within z, both ascending and without blocking: the loops prefetch accordingly,
+// and any other order is slower. A loop cannot be preempted, not even by the garbage collector: process about ten
+// thousand points per call.
 //
 // # One answer
 //
-// Each function states the order of its operations. Every operation is rounded
-// to the row's type and none is fused with the next, on every architecture, so
-// that a result depends on its inputs alone and not on the machine; a point
-// that a stencil makes does not depend on how its row was cut into pieces
-// either. The one thing left open is which NaN stands for a NaN.
+// Each function documents the order of its operations. Every operation is rounded to the type of the row, and none
+// is fused with another, on every architecture. So a result depends only on its inputs, not on the machine, nor on
+// how its row was divided into pieces. The only unspecified detail is the payload of a NaN.
 //
-// On amd64 processors with AVX2 the loops are assembly. Everywhere else, under the race detector (which cannot see
-// into assembly) and with the build tag purego they are Go.
+// On amd64 processors with AVX2 the loops are assembly. Otherwise, and with the race detector (which does not support
+// assembly) or the build tag purego, they are Go.
 package rows
 
 import (
@@ -51,53 +45,54 @@ import (
 
 //go:generate go run ./gen -pkg rows -out rows_amd64.s -stubs rows_amd64.go
 
-// Band is Count rows of Points each. The first points of two rows that follow
-// each other are Pitch elements apart, which is not less than Points.
-type Band struct{ Points, Count, Pitch int }
+// Band is Count rows of Points points each, at a distance of Pitch elements, which is at least Points.
+type Band struct {
+	Points int // points per row
+	Count  int // rows
+	Pitch  int // distance of rows, in elements, at least Points
+}
 
-// span returns the elements from the first point of a band to its last, 0 if it
-// has none. It panics, in the name of the function, where rows overlap.
+// span returns the number of elements from the first point of a band to its last, 0 if it has none. It panics in
+// the name of the function if rows overlap.
 func (b Band) span(function string) int {
 	if b.Points <= 0 || b.Count <= 0 {
 		return 0
 	}
 	if b.Count > 1 && b.Pitch < b.Points {
-		panic(fmt.Sprintf("rows.%s: rows of %d points at a pitch of %d", function, b.Points, b.Pitch))
+		panic(fmt.Sprintf("rows.%s: pitch must be at least the %d points of a row, got %d", function, b.Points,
+			b.Pitch))
 	}
 	return (b.Count-1)*b.Pitch + b.Points
 }
 
-// Float is the type of a grid's points.
+// Float is the type of the points of a grid.
 type Float interface{ float32 | float64 }
 
-// need panics unless a slice, named by the function it was handed to and by
-// its parameter, reaches at least as far as that function will read or write.
+// need panics unless a slice, named by the function and its parameter, has the length that the function needs.
 func need(function, parameter string, have, want int) {
 	if have < want {
 		tooShort(function, parameter, have, want)
 	}
 }
 
-// tooShort stands apart so that need is a comparison wherever it is inlined.
+// tooShort is separate so that need is inlined as a comparison.
 //
 //go:noinline
 func tooShort(function, parameter string, have, want int) {
-	panic(fmt.Sprintf("rows.%s: %s has %d points, needs %d", function, parameter, have, want))
+	panic(fmt.Sprintf("rows.%s: %s: must have at least %d points, got %d", function, parameter, want, have))
 }
 
-// The loops in Go: what runs where there is no assembly, and what the assembly
-// is tested against.
+// The loops in Go are used without assembly, and as a reference for testing the assembly.
 //
-// A product that is added to something stands in a conversion, T(a*b). It looks
-// idle, but without it the compiler may fuse the two on arm64 and others, or
-// on amd64 with GOAMD64=v3, and skip a rounding.
+// A product that is added to something is in a conversion, T(a*b). Without it the compiler may fuse the operations
+// on arm64 and others, or on amd64 with GOAMD64=v3, and skip a rounding.
 
-func star5Loop[T Float](dst, centre, south, north []T, b Band, alpha, beta T) {
+func star5Loop[T Float](dst, center, south, north []T, b Band, alpha, beta T) {
 	n := b.Points
 	for row := range b.Count {
 		o := row * b.Pitch
-		// Slices of known length let the compiler drop the checks in the loop.
-		out, xm, c, xp := dst[o:o+n], centre[o:o+n], centre[o+1:o+1+n], centre[o+2:o+2+n]
+		// slices of known length remove the bounds checks in the loop
+		out, xm, c, xp := dst[o:o+n], center[o:o+n], center[o+1:o+1+n], center[o+2:o+2+n]
 		south, north := south[o:o+n], north[o:o+n]
 		for i := range out {
 			sum := xp[i] + north[i] + xm[i] + south[i]
@@ -106,11 +101,11 @@ func star5Loop[T Float](dst, centre, south, north []T, b Band, alpha, beta T) {
 	}
 }
 
-func star7Loop[T Float](dst, centre, south, north, below, above []T, b Band, alpha, beta T) {
+func star7Loop[T Float](dst, center, south, north, below, above []T, b Band, alpha, beta T) {
 	n := b.Points
 	for row := range b.Count {
 		o := row * b.Pitch
-		out, xm, c, xp := dst[o:o+n], centre[o:o+n], centre[o+1:o+1+n], centre[o+2:o+2+n]
+		out, xm, c, xp := dst[o:o+n], center[o:o+n], center[o+1:o+1+n], center[o+2:o+2+n]
 		south, north, below, above := south[o:o+n], north[o:o+n], below[o:o+n], above[o:o+n]
 		for i := range out {
 			sum := xp[i] + north[i] + above[i] + xm[i] + south[i] + below[i]
@@ -119,11 +114,11 @@ func star7Loop[T Float](dst, centre, south, north, below, above []T, b Band, alp
 	}
 }
 
-func star5AxesLoop[T Float](dst, centre, south, north []T, b Band, alpha, bx, by T) {
+func star5AxesLoop[T Float](dst, center, south, north []T, b Band, alpha, bx, by T) {
 	n := b.Points
 	for row := range b.Count {
 		o := row * b.Pitch
-		out, xm, c, xp := dst[o:o+n], centre[o:o+n], centre[o+1:o+1+n], centre[o+2:o+2+n]
+		out, xm, c, xp := dst[o:o+n], center[o:o+n], center[o+1:o+1+n], center[o+2:o+2+n]
 		south, north := south[o:o+n], north[o:o+n]
 		for i := range out {
 			out[i] = T(alpha*c[i]) + T(bx*(xp[i]+xm[i])) + T(by*(north[i]+south[i]))
@@ -131,11 +126,11 @@ func star5AxesLoop[T Float](dst, centre, south, north []T, b Band, alpha, bx, by
 	}
 }
 
-func star7AxesLoop[T Float](dst, centre, south, north, below, above []T, b Band, alpha, bx, by, bz T) {
+func star7AxesLoop[T Float](dst, center, south, north, below, above []T, b Band, alpha, bx, by, bz T) {
 	n := b.Points
 	for row := range b.Count {
 		o := row * b.Pitch
-		out, xm, c, xp := dst[o:o+n], centre[o:o+n], centre[o+1:o+1+n], centre[o+2:o+2+n]
+		out, xm, c, xp := dst[o:o+n], center[o:o+n], center[o+1:o+1+n], center[o+2:o+2+n]
 		south, north, below, above := south[o:o+n], north[o:o+n], below[o:o+n], above[o:o+n]
 		for i := range out {
 			out[i] = T(alpha*c[i]) + T(bx*(xp[i]+xm[i])) + T(by*(north[i]+south[i])) + T(bz*(above[i]+below[i]))
@@ -146,17 +141,15 @@ func star7AxesLoop[T Float](dst, centre, south, north, below, above []T, b Band,
 // width is the number of lanes: two AVX2 registers of float64.
 const width = 8
 
-// lanes are the norms of every eighth point. The assembly knows the layout.
+// lanes are the norms of every eighth point. The assembly depends on the layout.
 //
-// Here a maximum passes over NaN, as the comparison and the vector instruction
-// do; fold puts it back.
+// Here a maximum ignores NaN, like the comparison and the vector instruction; fold restores it.
 type lanes struct {
 	maxChange, sumChange2, max, sum2 [width]float64
 }
 
-// add puts the points of a row, or of a part of it that starts at a multiple of
-// width, into the lanes. The conversions of products keep them from being
-// fused, as in the stencils' loops.
+// add adds the points of a row, or of a part of it that starts at a multiple of width, to the lanes. The
+// conversions of products prevent fusing, as in the loops of the stencils.
 func add[T Float](l *lanes, new, old []T) {
 	old = old[:len(new)]
 	for i, v := range new {
@@ -192,8 +185,8 @@ func (l *lanes) fold() Norms {
 	}
 }
 
-// orNaN returns the maximum, or NaN if the sum of squares over the same points
-// is. A sum of squares is NaN only if a point was: its terms have one sign.
+// orNaN returns the maximum, or NaN if the sum of squares over the same points is NaN. A sum of squares is NaN
+// only if a point was: its terms have one sign.
 func orNaN(maximum, sum float64) float64 {
 	if math.IsNaN(sum) {
 		return sum
@@ -201,13 +194,11 @@ func orNaN(maximum, sum float64) float64 {
 	return maximum
 }
 
-// Norms gathers what a convergence check asks about a sweep, row by row. The
-// zero value is the norms of no rows. All of it is float64, whatever the type
-// of the rows. Kernels write it as struct NormSum of norms.cuh.
+// Norms accumulates the norms for a convergence check, row by row. The zero value is the norms of no rows. All
+// fields are float64, for any type of the rows. Kernels write it as struct NormSum of norms.cuh.
 //
-// A NaN does not vanish: if any new point is NaN, Max and Sum2 are NaN, and if
-// any change is NaN (also that from an infinity to the same infinity),
-// MaxChange and SumChange2 are.
+// If any new point is NaN, so are Sum2 and SumChange2. The maxima are then NaN on CPU devices, and on GPUs those of the
+// other points: Largest returns NaN for both.
 type Norms struct {
 	MaxChange  float64  // the largest |new - old|
 	SumChange2 sums.Sum // the sum of (new - old)^2
@@ -215,7 +206,19 @@ type Norms struct {
 	Sum2       sums.Sum // the sum of new^2
 }
 
-// Add joins to n the norms of other rows, say those another goroutine swept.
+// Largest returns MaxChange and Max; NaN if a point that they are of is.
+func (n *Norms) Largest() (change, value float64) {
+	change, value = n.MaxChange, n.Max
+	if sum := n.SumChange2.Value(); math.IsNaN(sum) {
+		change = sum
+	}
+	if sum := n.Sum2.Value(); math.IsNaN(sum) {
+		value = sum
+	}
+	return change, value
+}
+
+// Add joins the norms of other rows to n.
 func (n *Norms) Add(other Norms) {
 	n.MaxChange = max(n.MaxChange, other.MaxChange)
 	n.SumChange2.Join(other.SumChange2)

@@ -9,8 +9,8 @@ import (
 	"github.com/halox/halox/kernels/sums"
 )
 
-// statedNorms is what the doc comment of AddRow says of fast sums, in another order: lane
-// after lane, and the fold written out.
+// statedNorms is the definition in the doc comment of AddRow for fast sums, in another order: lane after lane, and
+// the fold written out.
 func statedNorms[T Float](new, old []T) Norms {
 	var change, value, largestChange, largest [8]float64
 	for lane := range 8 {
@@ -37,7 +37,7 @@ func sameNorms(a, b Norms) bool {
 		same(a.Max, b.Max) && same(a.Sum2.Value(), b.Sum2.Value())
 }
 
-func TestFastNormsGiveTheStatedBits(t *testing.T) {
+func TestFastNormsMatchTheDefinition(t *testing.T) {
 	t.Run("type=float64", testNorms[float64])
 	t.Run("type=float32", testNorms[float32])
 }
@@ -52,7 +52,7 @@ func testNorms[T Float](t *testing.T) {
 					var l lanes
 					accumulate(assembly, &l, new, old)
 					if got, want := l.fold(), statedNorms(new, old); !sameNorms(got, want) {
-						t.Fatalf("n=%d: %+v, not %+v", n, got, want)
+						t.Fatalf("n=%d: got %+v, want %+v", n, got, want)
 					}
 				}
 			}
@@ -62,19 +62,19 @@ func testNorms[T Float](t *testing.T) {
 
 func modes() []sums.Mode { return []sums.Mode{sums.Reproducible, sums.Fast} }
 
-func TestAddRowGathersRows(t *testing.T) {
+func TestAddRowAccumulates(t *testing.T) {
 	for _, mode := range modes() {
 		var n Norms
 		AddRow(&n, []float32{1, 2}, []float32{1, 4, 99}, mode)
 		AddRow(&n, nil, []float32{99}, mode)
 		AddRow(&n, []float64{-3}, []float64{-2}, mode)
 		if want := (Norms{MaxChange: 2, SumChange2: sums.Plain(5), Max: 3, Sum2: sums.Plain(14)}); !sameNorms(n, want) {
-			t.Errorf("%s: %+v, not %+v", mode, n, want)
+			t.Errorf("%s: got %+v, want %+v", mode, n, want)
 		}
 	}
 }
 
-// The norms of a row are those of its pieces, and their sums those of package sums.
+// The norms of a row are those of its pieces, and its sums those of package sums.
 func TestNormsOfPieces(t *testing.T) {
 	t.Run("type=float64", testPieces[float64])
 	t.Run("type=float32", testPieces[float32])
@@ -99,22 +99,22 @@ func testPieces[T Float](t *testing.T) {
 				sums.Reproducible.Add(&want.Sum2, []float64{rounded(float64(v) * float64(v))})
 			}
 			if !sameNorms(whole, want) || !sameNorms(pieces, want) {
-				t.Fatalf("n=%d: %+v, in pieces %+v, not %+v", n, whole, pieces, want)
+				t.Fatalf("n=%d: got %+v, in pieces %+v, want %+v", n, whole, pieces, want)
 			}
 		}
 	}
 }
 
-func TestNormsKeepNaN(t *testing.T) {
+func TestNormsPropagateNaN(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	tests := []struct {
 		name                                 string
 		new, old                             float64
 		maxChange, sumChange2, largest, sum2 float64
 	}{
-		{"a new NaN spoils all", nan, 0, nan, nan, nan, nan},
-		{"an old NaN spoils the change", 0, nan, nan, nan, 1, 19},
-		{"an infinity that stays spoils the change", inf, inf, nan, nan, inf, inf},
+		{"a new NaN makes all norms NaN", nan, 0, nan, nan, nan, nan},
+		{"an old NaN makes the change NaN", 0, nan, nan, nan, 1, 19},
+		{"an unchanged infinity makes the change NaN", inf, inf, nan, nan, inf, inf},
 		{"a new infinity is the largest", inf, 0, inf, inf, inf, inf},
 	}
 	for _, test := range tests {
@@ -129,9 +129,9 @@ func TestNormsKeepNaN(t *testing.T) {
 					new[at], old[at] = test.new, test.old
 					var n Norms
 					AddRow(&n, new, old, mode)
-					AddRow(&n, []float64{0}, []float64{0}, mode) // nor does it vanish later
+					AddRow(&n, []float64{0}, []float64{0}, mode) // later rows do not remove it
 					if !sameNorms(n, want) {
-						t.Errorf("at %d: %+v, not %+v", at, n, want)
+						t.Errorf("at %d: got %+v, want %+v", at, n, want)
 					}
 				}
 			})
@@ -149,7 +149,7 @@ func FuzzNorms(f *testing.F) {
 			var l lanes
 			accumulate(assembly, &l, new, old)
 			if got, want := l.fold(), statedNorms(new, old); !sameNorms(got, want) {
-				t.Errorf("%v, n=%d: %+v, not %+v", assembly, length, got, want)
+				t.Errorf("%v, n=%d: got %+v, want %+v", assembly, length, got, want)
 			}
 		}
 	})

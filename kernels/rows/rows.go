@@ -11,11 +11,11 @@ import (
 //
 //	dst = alpha*c + beta*(((xp + yp) + xm) + ym)
 //
-// where c, xm and xp are the point and its neighbours in centre, ym is south
+// where c, xm and xp are the point and its neighbors in center, ym is south
 // and yp is north.
-func Star5[T Float](dst, centre, south, north []T, b Band, alpha, beta T) {
-	if begin("Star5", b, centre, dst, south, north) {
-		star5(assembly, dst, centre, south, north, b, alpha, beta)
+func Star5[T Float](dst, center, south, north []T, b Band, alpha, beta T) {
+	if begin("Star5", b, center, dst, south, north) {
+		star5(assembly, dst, center, south, north, b, alpha, beta)
 	}
 }
 
@@ -23,46 +23,44 @@ func Star5[T Float](dst, centre, south, north []T, b Band, alpha, beta T) {
 //
 //	dst = alpha*c + beta*(((((xp + yp) + zp) + xm) + ym) + zm)
 //
-// where c, xm and xp are the point and its neighbours in centre, ym is south,
+// where c, xm and xp are the point and its neighbors in center, ym is south,
 // yp is north, zm is below and zp is above.
-func Star7[T Float](dst, centre, south, north, below, above []T, b Band, alpha, beta T) {
-	if begin("Star7", b, centre, dst, south, north, below, above) {
-		star7(assembly, dst, centre, south, north, below, above, b, alpha, beta)
+func Star7[T Float](dst, center, south, north, below, above []T, b Band, alpha, beta T) {
+	if begin("Star7", b, center, dst, south, north, below, above) {
+		star7(assembly, dst, center, south, north, below, above, b, alpha, beta)
 	}
 }
 
-// Star5Axes applies the 5-point stencil with a weight for each axis, as
-// unequal spacings need, to a band:
+// Star5Axes applies the 5-point stencil with a weight per axis, for unequal spacings, to a band:
 //
 //	dst = (alpha*c + bx*(xp + xm)) + by*(yp + ym)
 //
 // with the names of [Star5].
-func Star5Axes[T Float](dst, centre, south, north []T, b Band, alpha, bx, by T) {
-	if begin("Star5Axes", b, centre, dst, south, north) {
-		star5Axes(assembly, dst, centre, south, north, b, alpha, bx, by)
+func Star5Axes[T Float](dst, center, south, north []T, b Band, alpha, bx, by T) {
+	if begin("Star5Axes", b, center, dst, south, north) {
+		star5Axes(assembly, dst, center, south, north, b, alpha, bx, by)
 	}
 }
 
-// Star7Axes applies the 7-point stencil with a weight for each axis, as
-// unequal spacings need, to a band:
+// Star7Axes applies the 7-point stencil with a weight per axis, for unequal spacings, to a band:
 //
 //	dst = ((alpha*c + bx*(xp + xm)) + by*(yp + ym)) + bz*(zp + zm)
 //
 // with the names of [Star7].
-func Star7Axes[T Float](dst, centre, south, north, below, above []T, b Band, alpha, bx, by, bz T) {
-	if begin("Star7Axes", b, centre, dst, south, north, below, above) {
-		star7Axes(assembly, dst, centre, south, north, below, above, b, alpha, bx, by, bz)
+func Star7Axes[T Float](dst, center, south, north, below, above []T, b Band, alpha, bx, by, bz T) {
+	if begin("Star7Axes", b, center, dst, south, north, below, above) {
+		star7Axes(assembly, dst, center, south, north, below, above, b, alpha, bx, by, bz)
 	}
 }
 
-// begin panics if a row of a star is too short, and reports whether there is a point. The others are dst, south, north,
-// below and above.
-func begin[T Float](function string, b Band, centre []T, others ...[]T) bool {
+// begin panics if a row of a star is too short, and reports whether there are any points. The others are dst,
+// south, north, below and above.
+func begin[T Float](function string, b Band, center []T, others ...[]T) bool {
 	n := b.span(function)
 	if n == 0 {
 		return false
 	}
-	need(function, "centre", len(centre), n+2)
+	need(function, "center", len(center), n+2)
 	for i, row := range others {
 		need(function, [...]string{"dst", "south", "north", "below", "above"}[i], len(row), n)
 	}
@@ -71,24 +69,23 @@ func begin[T Float](function string, b Band, centre []T, others ...[]T) bool {
 
 // Sum is a stencil of any shape: the value of a point is
 //
-//	Centre*c + Groups[0].Weight*(sum of its points) + Groups[1].Weight*(...) + ...
+//	Center*c + Groups[0].Weight*(sum of its points) + Groups[1].Weight*(...) + ...
 //
-// from left to right. The sum of a group is that of its parts, in their order from the first,
-// and the sum of a part that of its points, in theirs.
+// from left to right. The sum of a group is the sum of its parts in order, and the sum of a part that of its
+// points in order.
 type Sum[T Float] struct {
-	Centre T
-	Groups []Group[T]
+	Center T          // weight of the center
+	Groups []Group[T] // weighted sums of other points
 }
 
-// Group is points with one weight, in parts: each lies so many elements after the centre in
-// memory.
+// Group is a set of points with one weight, in parts: offsets from the center in memory, in elements.
 type Group[T Float] struct {
-	Weight T
-	Parts  [][]int
+	Weight T       // factor
+	Parts  [][]int // offsets
 }
 
-// Apply applies a stencil of any shape to a band. The point under dst[0] is src[first];
-// all that the stencil reads must lie in src.
+// Apply applies a stencil of any shape to a band. The center of dst[0] is src[first]; src must contain all points
+// that the stencil reads.
 func Apply[T Float](dst, src []T, first int, b Band, s Sum[T]) {
 	n := b.span("Apply")
 	if n == 0 {
@@ -98,17 +95,17 @@ func Apply[T Float](dst, src []T, first int, b Band, s Sum[T]) {
 	low, high := 0, 0
 	for _, g := range s.Groups {
 		if len(g.Parts) == 0 {
-			panic(fmt.Sprintf("rows.Apply: a group of weight %v without points", g.Weight))
+			panic(fmt.Sprintf("rows.Apply: group of weight %v: must have points", g.Weight))
 		}
 		for _, part := range g.Parts {
 			if len(part) == 0 {
-				panic(fmt.Sprintf("rows.Apply: a part of weight %v without points", g.Weight))
+				panic(fmt.Sprintf("rows.Apply: part of weight %v: must have points", g.Weight))
 			}
 			low, high = min(low, slices.Min(part)), max(high, slices.Max(part))
 		}
 	}
 	if first+low < 0 {
-		panic(fmt.Sprintf("rows.Apply: src begins %d points too late", -first-low))
+		panic(fmt.Sprintf("rows.Apply: src: must begin %d points earlier", -first-low))
 	}
 	need("Apply", "src", len(src), first+high+n)
 	for row := range b.Count {
@@ -117,8 +114,7 @@ func Apply[T Float](dst, src []T, first int, b Band, s Sum[T]) {
 	}
 }
 
-// piece is how many points of a row are summed at a time: what is read and added to them
-// then stays in the nearest cache.
+// piece is the number of points of a row summed at a time, so that they stay in the first-level cache.
 const piece = 256
 
 // applyRow sums one row, piece by piece and point of the stencil by point.
@@ -127,7 +123,7 @@ func applyRow[T Float](dst, src []T, first int, s Sum[T]) {
 	for len(dst) > 0 {
 		out := dst[:min(piece, len(dst))]
 		for i, c := range src[first : first+len(out)] {
-			out[i] = T(s.Centre * c)
+			out[i] = T(s.Center * c)
 		}
 		for _, g := range s.Groups {
 			sum := room[:len(out)]
@@ -147,7 +143,7 @@ func applyRow[T Float](dst, src []T, first int, s Sum[T]) {
 	}
 }
 
-// sumPart puts the sum of a part's points there.
+// sumPart sets sum to the sum of a part's points.
 func sumPart[T Float](sum, src []T, first int, part []int) {
 	copy(sum, src[first+part[0]:])
 	for _, o := range part[1:] {
@@ -162,7 +158,7 @@ func addRow[T Float](sum, v []T) {
 	}
 }
 
-// addProduct adds weight*sum; the conversion keeps the two from being fused.
+// addProduct adds weight*sum; the conversion prevents fusing.
 func addProduct[T Float](out, sum []T, weight T) {
 	sum = sum[:len(out)]
 	for i := range out {
@@ -170,15 +166,14 @@ func addProduct[T Float](out, sum []T, weight T) {
 	}
 }
 
-// AddRow joins to n the norms of one row that a sweep changed from old to new,
-// with sums of a mode. old has at least len(new) points.
+// AddRow joins the norms of one row that a sweep changed from old to new to n, with sums of a mode. old must have
+// at least len(new) points.
 //
-// Points become float64 before anything else is done to them.
+// Points are converted to float64 first.
 //
-// With fast sums, point i goes to lane i%8; when the row is through, the lanes
-// are folded by halves, 0..3 with 4..7, then 0..1 with 2..3, then 0 with 1, and
-// the result joins n as in [Norms.Add]. The sums of a row are therefore the same
-// on every machine, but not those of the same row cut into pieces.
+// With fast sums, point i goes to lane i%8. At the end of the row, the lanes are folded by halves, 0..3 with 4..7,
+// then 0..1 with 2..3, then 0 with 1, and the result is joined as in [Norms.Add]. The sums of a row are therefore
+// the same on every machine, but depend on how a row is divided into pieces.
 func AddRow[T Float](n *Norms, new, old []T, mode sums.Mode) {
 	if len(new) == 0 {
 		return
@@ -198,10 +193,10 @@ func AddRow[T Float](n *Norms, new, old []T, mode sums.Mode) {
 	}
 }
 
-// chunk is how many points of a row are taken at a time.
+// chunk is the number of points of a row processed at a time.
 const chunk = 512
 
-// addChunk joins the norms of few points.
+// addChunk joins the norms of a few points.
 func addChunk[T Float](n *Norms, new, old []T) {
 	var l lanes
 	accumulate(assembly, &l, new, old)

@@ -7,26 +7,26 @@ package rows
 // star5F64 sets the points of count rows to alpha*c + beta*(((xp + yp) + xm) + ym).
 //
 //go:noescape
-func star5F64(dst, centre, south, north *float64, points, count, pitch int, alpha, beta float64)
+func star5F64(dst, center, south, north *float64, points, count, pitch int, alpha, beta float64)
 
 // star7F64 sets the points of count rows to alpha*c + beta*(((((xp + yp) + zp) + xm) + ym) + zm).
 //
 //go:noescape
-func star7F64(dst, centre, south, north, below, above *float64, points, count, pitch int, alpha, beta float64)
+func star7F64(dst, center, south, north, below, above *float64, points, count, pitch int, alpha, beta float64)
 
 // star5AxesF64 sets the points of count rows to (alpha*c + bx*(xp + xm)) + by*(yp + ym).
 //
 //go:noescape
-func star5AxesF64(dst, centre, south, north *float64, points, count, pitch int, alpha, bx, by float64)
+func star5AxesF64(dst, center, south, north *float64, points, count, pitch int, alpha, bx, by float64)
 
 // star7AxesF64 sets the points of count rows to ((alpha*c + bx*(xp + xm)) + by*(yp + ym)) + bz*(zp + zm).
 //
 //go:noescape
 func star7AxesF64(
-	dst, centre, south, north, below, above *float64, points, count, pitch int, alpha, bx, by, bz float64,
+	dst, center, south, north, below, above *float64, points, count, pitch int, alpha, bx, by, bz float64,
 )
 
-// addF64 puts n points into the lanes, n being a positive multiple of 8.
+// addF64 adds n points to the lanes; n must be a positive multiple of 8.
 //
 //go:noescape
 func addF64(lanes, new, old *float64, n int)
@@ -34,26 +34,26 @@ func addF64(lanes, new, old *float64, n int)
 // star5F32 sets the points of count rows to alpha*c + beta*(((xp + yp) + xm) + ym).
 //
 //go:noescape
-func star5F32(dst, centre, south, north *float32, points, count, pitch int, alpha, beta float32)
+func star5F32(dst, center, south, north *float32, points, count, pitch int, alpha, beta float32)
 
 // star7F32 sets the points of count rows to alpha*c + beta*(((((xp + yp) + zp) + xm) + ym) + zm).
 //
 //go:noescape
-func star7F32(dst, centre, south, north, below, above *float32, points, count, pitch int, alpha, beta float32)
+func star7F32(dst, center, south, north, below, above *float32, points, count, pitch int, alpha, beta float32)
 
 // star5AxesF32 sets the points of count rows to (alpha*c + bx*(xp + xm)) + by*(yp + ym).
 //
 //go:noescape
-func star5AxesF32(dst, centre, south, north *float32, points, count, pitch int, alpha, bx, by float32)
+func star5AxesF32(dst, center, south, north *float32, points, count, pitch int, alpha, bx, by float32)
 
 // star7AxesF32 sets the points of count rows to ((alpha*c + bx*(xp + xm)) + by*(yp + ym)) + bz*(zp + zm).
 //
 //go:noescape
 func star7AxesF32(
-	dst, centre, south, north, below, above *float32, points, count, pitch int, alpha, bx, by, bz float32,
+	dst, center, south, north, below, above *float32, points, count, pitch int, alpha, bx, by, bz float32,
 )
 
-// addF32 puts n points into the lanes, n being a positive multiple of 8.
+// addF32 adds n points to the lanes; n must be a positive multiple of 8.
 //
 //go:noescape
 func addF32(lanes *float64, new, old *float32, n int)

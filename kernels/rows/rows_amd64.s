@@ -4,11 +4,11 @@
 
 #include "textflag.h"
 
-// func star5F64(dst *float64, centre *float64, south *float64, north *float64, points int, count int, pitch int, alpha float64, beta float64)
+// func star5F64(dst *float64, center *float64, south *float64, north *float64, points int, count int, pitch int, alpha float64, beta float64)
 // Requires: AVX, MMX+
 TEXT ·star5F64(SB), NOSPLIT, $0-72
 	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
+	MOVQ         center+8(FP), CX
 	MOVQ         south+16(FP), DX
 	MOVQ         north+24(FP), BX
 	MOVQ         points+32(FP), SI
@@ -71,11 +71,11 @@ done:
 	VZEROUPPER
 	RET
 
-// func star7F64(dst *float64, centre *float64, south *float64, north *float64, below *float64, above *float64, points int, count int, pitch int, alpha float64, beta float64)
+// func star7F64(dst *float64, center *float64, south *float64, north *float64, below *float64, above *float64, points int, count int, pitch int, alpha float64, beta float64)
 // Requires: AVX, MMX+
 TEXT ·star7F64(SB), NOSPLIT, $0-88
 	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
+	MOVQ         center+8(FP), CX
 	MOVQ         south+16(FP), DX
 	MOVQ         north+24(FP), BX
 	MOVQ         below+32(FP), SI
@@ -146,11 +146,11 @@ done:
 	VZEROUPPER
 	RET
 
-// func star5AxesF64(dst *float64, centre *float64, south *float64, north *float64, points int, count int, pitch int, alpha float64, bx float64, by float64)
+// func star5AxesF64(dst *float64, center *float64, south *float64, north *float64, points int, count int, pitch int, alpha float64, bx float64, by float64)
 // Requires: AVX, MMX+
 TEXT ·star5AxesF64(SB), NOSPLIT, $0-80
 	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
+	MOVQ         center+8(FP), CX
 	MOVQ         south+16(FP), DX
 	MOVQ         north+24(FP), BX
 	MOVQ         points+32(FP), SI
@@ -218,11 +218,11 @@ done:
 	VZEROUPPER
 	RET
 
-// func star7AxesF64(dst *float64, centre *float64, south *float64, north *float64, below *float64, above *float64, points int, count int, pitch int, alpha float64, bx float64, by float64, bz float64)
+// func star7AxesF64(dst *float64, center *float64, south *float64, north *float64, below *float64, above *float64, points int, count int, pitch int, alpha float64, bx float64, by float64, bz float64)
 // Requires: AVX, MMX+
 TEXT ·star7AxesF64(SB), NOSPLIT, $0-104
 	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
+	MOVQ         center+8(FP), CX
 	MOVQ         south+16(FP), DX
 	MOVQ         north+24(FP), BX
 	MOVQ         below+32(FP), SI
@@ -360,11 +360,11 @@ group:
 	VZEROUPPER
 	RET
 
-// func star5F32(dst *float32, centre *float32, south *float32, north *float32, points int, count int, pitch int, alpha float32, beta float32)
+// func star5F32(dst *float32, center *float32, south *float32, north *float32, points int, count int, pitch int, alpha float32, beta float32)
 // Requires: AVX, MMX+
 TEXT ·star5F32(SB), NOSPLIT, $0-64
 	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
+	MOVQ         center+8(FP), CX
 	MOVQ         south+16(FP), DX
 	MOVQ         north+24(FP), BX
 	MOVQ         points+32(FP), SI
@@ -427,11 +427,11 @@ done:
 	VZEROUPPER
 	RET
 
-// func star7F32(dst *float32, centre *float32, south *float32, north *float32, below *float32, above *float32, points int, count int, pitch int, alpha float32, beta float32)
+// func star7F32(dst *float32, center *float32, south *float32, north *float32, below *float32, above *float32, points int, count int, pitch int, alpha float32, beta float32)
 // Requires: AVX, MMX+
 TEXT ·star7F32(SB), NOSPLIT, $0-80
 	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
+	MOVQ         center+8(FP), CX
 	MOVQ         south+16(FP), DX
 	MOVQ         north+24(FP), BX
 	MOVQ         below+32(FP), SI
@@ -502,11 +502,11 @@ done:
 	VZEROUPPER
 	RET
 
-// func star5AxesF32(dst *float32, centre *float32, south *float32, north *float32, points int, count int, pitch int, alpha float32, bx float32, by float32)
+// func star5AxesF32(dst *float32, center *float32, south *float32, north *float32, points int, count int, pitch int, alpha float32, bx float32, by float32)
 // Requires: AVX, MMX+
 TEXT ·star5AxesF32(SB), NOSPLIT, $0-68
 	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
+	MOVQ         center+8(FP), CX
 	MOVQ         south+16(FP), DX
 	MOVQ         north+24(FP), BX
 	MOVQ         points+32(FP), SI
@@ -574,11 +574,11 @@ done:
 	VZEROUPPER
 	RET
 
-// func star7AxesF32(dst *float32, centre *float32, south *float32, north *float32, below *float32, above *float32, points int, count int, pitch int, alpha float32, bx float32, by float32, bz float32)
+// func star7AxesF32(dst *float32, center *float32, south *float32, north *float32, below *float32, above *float32, points int, count int, pitch int, alpha float32, bx float32, by float32, bz float32)
 // Requires: AVX, MMX+
 TEXT ·star7AxesF32(SB), NOSPLIT, $0-88
 	MOVQ         dst+0(FP), AX
-	MOVQ         centre+8(FP), CX
+	MOVQ         center+8(FP), CX
 	MOVQ         south+16(FP), DX
 	MOVQ         north+24(FP), BX
 	MOVQ         below+32(FP), SI

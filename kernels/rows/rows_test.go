@@ -25,20 +25,20 @@ func TestShortSlicesAreNamed(t *testing.T) {
 		call func()
 	}
 	tests := []refusal{
-		{"rows.Star5: rows of 3 points at a pitch of 2", func() { Star5(dst, long, long, long, Band{3, 2, 2}, 1, 1) }},
-		{"rows.AddRow: old has 7 points, needs 8", func() { AddRow(new(Norms), dst, short, sums.Reproducible) }},
+		{"rows.Star5: pitch must be at least the 3 points of a row, got 2", func() { Star5(dst, long, long, long, Band{3, 2, 2}, 1, 1) }},
+		{"rows.AddRow: old: must have at least 8 points, got 7", func() { AddRow(new(Norms), dst, short, sums.Reproducible) }},
 	}
 	for _, s := range stencils[float64]() {
-		names := []string{"dst", "centre", "south", "north", "below", "above"}
+		names := []string{"dst", "center", "south", "north", "below", "above"}
 		if strings.HasPrefix(s.name, "Star5") {
 			names = names[:4]
 		}
 		for i, name := range names {
 			all, needs := [][]float64{dst, long, long, long, long, long}, 8
-			if all[i] = short; name == "centre" {
+			if all[i] = short; name == "center" {
 				needs = 10
 			}
-			tests = append(tests, refusal{fmt.Sprintf("rows.%s: %s has 7 points, needs %d", s.name, name, needs), func() {
+			tests = append(tests, refusal{fmt.Sprintf("rows.%s: %s: must have at least %d points, got 7", s.name, name, needs), func() {
 				s.call(all[0], inputs[float64]{all[1], all[2], all[3], all[4], all[5]}, b, [4]float64{1, 1, 1, 1})
 			}})
 		}
@@ -47,7 +47,7 @@ func TestShortSlicesAreNamed(t *testing.T) {
 		t.Run(test.want, func(t *testing.T) {
 			defer func() {
 				if got := recover(); got != test.want {
-					t.Errorf("panicked with %v", got)
+					t.Errorf("panic: got %v", got)
 				}
 			}()
 			test.call()
@@ -55,7 +55,7 @@ func TestShortSlicesAreNamed(t *testing.T) {
 	}
 }
 
-func TestNothingIsAllocated(t *testing.T) {
+func TestLoopsDoNotAllocate(t *testing.T) {
 	dst, in := make([]float32, 100), make([]float32, 102)
 	b := Band{Points: 20, Count: 5, Pitch: 20}
 	var n, fast Norms
@@ -68,12 +68,12 @@ func TestNothingIsAllocated(t *testing.T) {
 		AddRow(&fast, dst, in, sums.Fast)
 	})
 	if allocs != 0 {
-		t.Errorf("%v allocations a run", allocs)
+		t.Errorf("got %v allocations per run", allocs)
 	}
 }
 
-// The assembly of this package and of package sums is what their generators write. The arguments must be those of the
-// lines that go generate reads: each file quotes them in its first line.
+// The assembly of this package and of package sums is the output of their generators. The arguments must be those
+// of the go:generate lines: each file contains them in its first line.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: builds the generators")
@@ -94,16 +94,16 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 			want := test.Must(os.ReadFile(filepath.Join(folder, name)))(t)
 			got := test.Must(os.ReadFile(filepath.Join(home, name)))(t)
 			if !bytes.Equal(got, want) {
-				t.Errorf("%s is not what %s/gen writes: run go generate", name, pkg)
+				t.Errorf("%s must be the output of %s/gen: run go generate", name, pkg)
 			}
 		}
 	}
 }
 
-// canary is a value that no test computes. It fills what must not be touched.
+// canary is a value that no test computes. It fills memory that must not change.
 const canary = -12345.678
 
-// edges are the values at which floating point stops being simple.
+// edges are special floating-point values.
 func edges[T Float]() []T {
 	smallest, largest := math.SmallestNonzeroFloat64, math.MaxFloat64
 	if unsafe.Sizeof(T(0)) == 4 {
@@ -115,9 +115,8 @@ func edges[T Float]() []T {
 	}
 }
 
-// random returns n points that start so many points into an allocation, so
-// that they are aligned in every way. About one point in odd is one of edges;
-// none is if odd is 0.
+// random returns n points at the given offset in an allocation, to cover all alignments. About one point in odd is
+// one of edges; none if odd is 0.
 func random[T Float](r *rand.Rand, n, offset, odd int) []T {
 	special := edges[T]()
 	row := make([]T, offset+n)[offset:]
@@ -139,7 +138,7 @@ func blank[T Float](n int) []T {
 	return row
 }
 
-// fenced returns n points between canaries, and a check that the canaries live.
+// fenced returns n points between canaries, and a check that the canaries are unchanged.
 func fenced[T Float](n, offset int) (row []T, check func(*testing.T)) {
 	const margin = 40
 	whole := blank[T](margin + offset + n + margin)
@@ -148,7 +147,7 @@ func fenced[T Float](n, offset int) (row []T, check func(*testing.T)) {
 		t.Helper()
 		for i, v := range whole {
 			if (i < first || i >= first+n) && v != canary {
-				t.Errorf("point %d of %d was overwritten with %v", i-first, n, v)
+				t.Errorf("point %d of %d must not change, got %v", i-first, n, v)
 			}
 		}
 	}
@@ -162,7 +161,7 @@ func same[T Float](a, b T) bool {
 	return a == b && math.Signbit(float64(a)) == math.Signbit(float64(b))
 }
 
-// variants returns the loops to test: those in Go, and those in assembly where this processor runs them.
+// variants returns the loops to test: those in Go, and those in assembly if this processor supports them.
 func variants() []bool {
 	if assembly {
 		return []bool{false, true}
@@ -170,8 +169,7 @@ func variants() []bool {
 	return []bool{false}
 }
 
-// Apply gives the bits of its definition, point by point, and touches nothing beside its
-// rows.
+// Apply matches its definition bitwise, point by point, and changes only its rows.
 func TestApply(t *testing.T) {
 	t.Run("float64", testApply[float64])
 	t.Run("float32", testApply[float32])
@@ -179,7 +177,7 @@ func TestApply(t *testing.T) {
 
 func testApply[T Float](t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	s := Sum[T]{Centre: 0.3, Groups: []Group[T]{{0.1, [][]int{{-1, 1, -40}, {40}}}, {-0.7, [][]int{{41}}}, {0.01, [][]int{{-41}, {39, 2, 7}, {-42, 40}}}}}
+	s := Sum[T]{Center: 0.3, Groups: []Group[T]{{0.1, [][]int{{-1, 1, -40}, {40}}}, {-0.7, [][]int{{41}}}, {0.01, [][]int{{-41}, {39, 2, 7}, {-42, 40}}}}}
 	for _, points := range []int{1, 2, 7, 255, 256, 257, 600} {
 		b := Band{Points: points, Count: 3, Pitch: points + 5}
 		src := random[T](r, 3*b.Pitch+200, 1, 0)
@@ -188,11 +186,11 @@ func testApply[T Float](t *testing.T) {
 		for i := range dst {
 			if i%b.Pitch >= points {
 				if dst[i] != canary {
-					t.Fatalf("%d points: %d lies between rows and was written", points, i)
+					t.Fatalf("%d points: element %d between rows must not change", points, i)
 				}
 				continue
 			}
-			want := T(s.Centre * src[100+i])
+			want := T(s.Center * src[100+i])
 			for _, g := range s.Groups {
 				var sum T
 				for k, part := range g.Parts {
@@ -209,28 +207,28 @@ func testApply[T Float](t *testing.T) {
 				want += T(g.Weight * sum)
 			}
 			if dst[i] != want {
-				t.Fatalf("%d points: point %d is %v, not %v", points, i, dst[i], want)
+				t.Fatalf("%d points: point %d: got %v, want %v", points, i, dst[i], want)
 			}
 		}
 		intact(t)
 	}
 }
 
-// What does not fit is refused by name.
-func TestApplyRefusals(t *testing.T) {
-	s := Sum[float64]{Centre: 1, Groups: []Group[float64]{{1, [][]int{{-2, 2}}}}}
+// Invalid arguments panic with the name of the argument.
+func TestApplyPanics(t *testing.T) {
+	s := Sum[float64]{Center: 1, Groups: []Group[float64]{{1, [][]int{{-2, 2}}}}}
 	for says, f := range map[string]func(){
-		"rows.Apply: dst has 3 points, needs 4":    func() { Apply(make([]float64, 3), make([]float64, 20), 5, Band{4, 1, 4}, s) },
-		"rows.Apply: src has 10 points, needs 11":  func() { Apply(make([]float64, 4), make([]float64, 10), 5, Band{4, 1, 4}, s) },
-		"rows.Apply: src begins 1 points too late": func() { Apply(make([]float64, 4), make([]float64, 20), 1, Band{4, 1, 4}, s) },
-		"rows.Apply: a group of weight 2 without points": func() {
+		"rows.Apply: dst: must have at least 4 points, got 3":   func() { Apply(make([]float64, 3), make([]float64, 20), 5, Band{4, 1, 4}, s) },
+		"rows.Apply: src: must have at least 11 points, got 10": func() { Apply(make([]float64, 4), make([]float64, 10), 5, Band{4, 1, 4}, s) },
+		"rows.Apply: src: must begin 1 points earlier":          func() { Apply(make([]float64, 4), make([]float64, 20), 1, Band{4, 1, 4}, s) },
+		"rows.Apply: group of weight 2: must have points": func() {
 			Apply(make([]float64, 4), make([]float64, 20), 5, Band{4, 1, 4}, Sum[float64]{1, []Group[float64]{{Weight: 2}}})
 		},
 	} {
 		func() {
 			defer func() {
 				if got := fmt.Sprint(recover()); !strings.Contains(got, says) {
-					t.Errorf("got %q, not %q", got, says)
+					t.Errorf("got %q, want %q", got, says)
 				}
 			}()
 			f()

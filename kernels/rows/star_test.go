@@ -8,28 +8,28 @@ import (
 )
 
 // inputs are the rows that a stencil reads.
-type inputs[T Float] struct{ centre, south, north, below, above []T }
+type inputs[T Float] struct{ center, south, north, below, above []T }
 
-// stencil is one of the package's stencils: how to run it on a band, through
-// the exported function or in one of variants, and what one point of it must be.
-type stencil[T Float] struct {
+// star is one of the package's stencils: how to run it on a band, through the exported function or in one of
+// variants, and the expected value of one point.
+type star[T Float] struct {
 	name  string
 	call  func(dst []T, in inputs[T], b Band, w [4]T)
 	in    func(assembly bool, dst []T, in inputs[T], b Band, w [4]T)
 	point func(c, xm, xp, ym, yp, zm, zp T, w [4]T) T
 }
 
-// stencils states the order of the operations a second time, one operation a
-// line, apart from the loops that it is a check of.
-func stencils[T Float]() []stencil[T] {
-	return []stencil[T]{
+// stencils contains the order of operations a second time, one operation per line, independent of the tested
+// loops.
+func stencils[T Float]() []star[T] {
+	return []star[T]{
 		{
 			name: "Star5",
 			call: func(dst []T, in inputs[T], b Band, w [4]T) {
-				Star5(dst, in.centre, in.south, in.north, b, w[0], w[1])
+				Star5(dst, in.center, in.south, in.north, b, w[0], w[1])
 			},
 			in: func(assembly bool, dst []T, in inputs[T], b Band, w [4]T) {
-				star5(assembly, dst, in.centre, in.south, in.north, b, w[0], w[1])
+				star5(assembly, dst, in.center, in.south, in.north, b, w[0], w[1])
 			},
 			point: func(c, xm, xp, ym, yp, _, _ T, w [4]T) T {
 				sum := xp + yp
@@ -42,10 +42,10 @@ func stencils[T Float]() []stencil[T] {
 		{
 			name: "Star7",
 			call: func(dst []T, in inputs[T], b Band, w [4]T) {
-				Star7(dst, in.centre, in.south, in.north, in.below, in.above, b, w[0], w[1])
+				Star7(dst, in.center, in.south, in.north, in.below, in.above, b, w[0], w[1])
 			},
 			in: func(assembly bool, dst []T, in inputs[T], b Band, w [4]T) {
-				star7(assembly, dst, in.centre, in.south, in.north, in.below, in.above, b,
+				star7(assembly, dst, in.center, in.south, in.north, in.below, in.above, b,
 					w[0], w[1])
 			},
 			point: func(c, xm, xp, ym, yp, zm, zp T, w [4]T) T {
@@ -61,10 +61,10 @@ func stencils[T Float]() []stencil[T] {
 		{
 			name: "Star5Axes",
 			call: func(dst []T, in inputs[T], b Band, w [4]T) {
-				Star5Axes(dst, in.centre, in.south, in.north, b, w[0], w[1], w[2])
+				Star5Axes(dst, in.center, in.south, in.north, b, w[0], w[1], w[2])
 			},
 			in: func(assembly bool, dst []T, in inputs[T], b Band, w [4]T) {
-				star5Axes(assembly, dst, in.centre, in.south, in.north, b, w[0], w[1], w[2])
+				star5Axes(assembly, dst, in.center, in.south, in.north, b, w[0], w[1], w[2])
 			},
 			point: func(c, xm, xp, ym, yp, _, _ T, w [4]T) T {
 				x, y := xp+xm, yp+ym
@@ -77,10 +77,10 @@ func stencils[T Float]() []stencil[T] {
 		{
 			name: "Star7Axes",
 			call: func(dst []T, in inputs[T], b Band, w [4]T) {
-				Star7Axes(dst, in.centre, in.south, in.north, in.below, in.above, b, w[0], w[1], w[2], w[3])
+				Star7Axes(dst, in.center, in.south, in.north, in.below, in.above, b, w[0], w[1], w[2], w[3])
 			},
 			in: func(assembly bool, dst []T, in inputs[T], b Band, w [4]T) {
-				star7Axes(assembly, dst, in.centre, in.south, in.north, in.below, in.above, b,
+				star7Axes(assembly, dst, in.center, in.south, in.north, in.below, in.above, b,
 					w[0], w[1], w[2], w[3])
 			},
 			point: func(c, xm, xp, ym, yp, zm, zp T, w [4]T) T {
@@ -95,40 +95,39 @@ func stencils[T Float]() []stencil[T] {
 	}
 }
 
-// rounded is a call that no compiler fuses across.
+// rounded is a call that prevents fusing across it.
 //
 //go:noinline
 func rounded[T Float](v T) T { return v }
 
-// verify fails where dst is not what the stencil makes of the inputs, or where
-// something was written between the rows.
-func verify[T Float](t *testing.T, s stencil[T], dst []T, in inputs[T], b Band, w [4]T) {
+// verify fails if dst differs from the stencil of the inputs, or if elements between the rows were changed.
+func verify[T Float](t *testing.T, s star[T], dst []T, in inputs[T], b Band, w [4]T) {
 	t.Helper()
 	for i, got := range dst {
 		want := T(canary)
 		if i%b.Pitch < b.Points {
-			want = s.point(in.centre[i+1], in.centre[i], in.centre[i+2],
+			want = s.point(in.center[i+1], in.center[i], in.center[i+2],
 				in.south[i], in.north[i], in.below[i], in.above[i], w)
 		}
 		if !same(got, want) {
-			t.Errorf("%+v: element %d is %v, not %v", b, i, got, want)
+			t.Errorf("%+v: element %d: got %v, want %v", b, i, got, want)
 			return
 		}
 	}
 }
 
-// draw makes inputs for n points, each with an alignment of its own.
+// draw returns random inputs for n points, each with a random alignment.
 func draw[T Float](r *rand.Rand, n, odd int) (inputs[T], [4]T) {
 	row := func(n int) []T { return random[T](r, n, r.IntN(17), odd) }
 	return inputs[T]{row(n + 2), row(n), row(n), row(n), row(n)}, [4]T(random[T](r, 4, 0, 0))
 }
 
-// band is one to four rows, with or without a gap between them.
+// band returns one to four rows, with or without a gap between them.
 func band(r *rand.Rand, points int) Band {
 	return Band{Points: points, Count: 1 + r.IntN(4), Pitch: max(1, points) + r.IntN(3)}
 }
 
-func TestStencilsGiveTheStatedBits(t *testing.T) {
+func TestStencilsMatchTheDefinition(t *testing.T) {
 	t.Run("type=float64", testStencils[float64])
 	t.Run("type=float32", testStencils[float32])
 }
@@ -153,20 +152,20 @@ func testStencils[T Float](t *testing.T) {
 	}
 }
 
-// A NaN must reach the points next to it and no others, wherever it stands.
-func TestNaNStaysWithItsNeighbours(t *testing.T) {
+// A NaN propagates exactly to its neighbors, at any position.
+func TestNaNPropagatesToNeighbors(t *testing.T) {
 	const n = 37
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, s := range stencils[float64]() {
 		for _, assembly := range variants() {
 			for at := range n + 2 {
 				in, w := draw[float64](r, n, 0)
-				in.centre[at] = math.NaN()
+				in.center[at] = math.NaN()
 				dst, _ := fenced[float64](n, 0)
 				s.in(assembly, dst, in, Band{n, 1, n}, w)
 				for i, v := range dst {
 					if near := at >= i && at <= i+2; near != (v != v) {
-						t.Fatalf("%s in %v: NaN in centre[%d] makes dst[%d] %v", s.name, assembly, at, i, v)
+						t.Fatalf("%s in %v: NaN in center[%d] makes dst[%d] %v", s.name, assembly, at, i, v)
 					}
 				}
 			}

@@ -21,14 +21,14 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// gridCase is a grid that devices share, so many steps between two exchanges, and what lies behind its sides, x-, x+,
-// y-, ...: a period (p), a mirror (m) or values that stay (v).
+// gridCase is a grid shared by devices, the number of steps between exchanges, and the kind of each side, x-, x+,
+// y-, ...: periodic (p), mirror (m) or fixed values (v).
 type gridCase struct {
 	size, parts domain.Vec
-	exchange    int // steps between two
+	exchange    int // steps between exchanges
 	sides       string
-	values      kernels.Real // the type of values
-	inRegisters bool         // whether registers hold a part of the tiles; with an exchange after each step
+	values      domain.Element // the type of values
+	inRegisters bool           // whether registers hold a part of the tiles; with an exchange after each step
 }
 
 func (c gridCase) String() string {
@@ -43,9 +43,10 @@ type tileGrid[T rows.Float] struct {
 	first []T // of the whole grid, x fastest
 }
 
-// rowCase is devices that share a box along its slowest axis, periodically, with an exchange after each step. Along x it
-// is periodic too; in three dimensions a wall at the low side of y mirrors, and ghosts at the high side keep their values.
-func rowCase(size domain.Vec, devices int, real kernels.Real) gridCase {
+// rowCase is a box divided over devices along its slowest axis, periodically, with an exchange after each step. It
+// is also periodic along x. In three dimensions the low side of y is a mirror, and ghosts at the high side keep
+// their values.
+func rowCase(size domain.Vec, devices int, real domain.Element) gridCase {
 	c := gridCase{size: size, parts: domain.Vec{1, 1, devices}, exchange: 1, sides: "ppmvpp", values: real}
 	if size[2] == 1 {
 		c.parts, c.sides = domain.Vec{1, devices, 1}, "pppp"
@@ -56,23 +57,23 @@ func rowCase(size domain.Vec, devices int, real kernels.Real) gridCase {
 // newTileRow returns the grid of a rowCase.
 func newTileRow(t *testing.T, set *testdevices.Set, devices int, size domain.Vec) *tileGrid[float64] {
 	t.Helper()
-	return newTileGrid[float64](t, set, rowCase(size, devices, kernels.Float64), 0)
+	return newTileGrid[float64](t, set, rowCase(size, devices, domain.Float64), 0)
 }
 
 func newTileGrid[T rows.Float](t *testing.T, set *testdevices.Set, c gridCase, seed int) *tileGrid[T] {
 	t.Helper()
 	dims, size := 3, c.size[:]
 	g := &tileGrid[T]{gridCase: c, rig: rig{t: t, real: c.values, exchange: c.exchange}}
-	g.stencil = stencil.StarWeights{Dims: 3, Centre: 0.4, Axis: [3]float64{0.11, 0.09, 0.1}}.Stencil()
+	g.stencil = stencil.StarWeights{Dims: 3, Center: 0.4, Axis: [3]float64{0.11, 0.09, 0.1}}.Stencil()
 	if len(c.sides) == 4 {
 		dims, size = 2, c.size[:2]
-		g.stencil = stencil.StarWeights{Dims: 2, Equal: true, Centre: 0.2, Axis: [3]float64{0.2, 0.2}}.Stencil()
+		g.stencil = stencil.StarWeights{Dims: 2, Equal: true, Center: 0.2, Axis: [3]float64{0.2, 0.2}}.Stencil()
 	}
 	var periodic [3]bool
 	for a := range dims {
 		periodic[a] = c.sides[2*a] == 'p'
 	}
-	g.cut = test.Must(domain.Decompose(test.Must(domain.NewGrid(size, periodic))(t), c.parts))(t)
+	g.cut = test.Must(domain.Decompose(test.Must(domain.NewGrid(size, periodic[:len(size)]))(t), c.parts))(t)
 	random := rand.New(rand.NewPCG(uint64(seed), 11))
 	for range c.size.Product() {
 		g.first = append(g.first, T(random.Float64()))
@@ -90,7 +91,7 @@ func newTileGrid[T rows.Float](t *testing.T, set *testdevices.Set, c gridCase, s
 		whole := kernels.GhostStore{Send: s.Box, Ghost: s.Box, To: rank}
 		one.Stores = g.mirrored(rank, domain.Direction{}, whole)
 		for _, dir := range domain.Directions(dims) {
-			if to, ok := g.cut.Neighbour(rank, dir); ok && (c.exchange > 1 || dir.Axis() >= 0) {
+			if to, ok := g.cut.Neighbor(rank, dir); ok && (c.exchange > 1 || dir.Axis() >= 0) {
 				st := kernels.GhostStore{Send: domain.SendBox(s.Box, dir, width), Ghost: domain.GhostBox(g.cut.Subdomains[to].Box, dir.Opposite(), width), To: to}
 				if one.Stores = append(one.Stores, st); c.exchange > 1 {
 					one.Stores = append(one.Stores, g.mirrored(rank, dir, st)...)
@@ -102,18 +103,18 @@ func newTileGrid[T rows.Float](t *testing.T, set *testdevices.Set, c gridCase, s
 	return g
 }
 
-// mirrored returns what of a store in a direction also lies behind mirrors at a rank.
+// mirrored returns the stores into mirror ghosts of a rank that correspond to a store in a direction.
 func (g *tileGrid[T]) mirrored(rank int, dir domain.Direction, s kernels.GhostStore) (all []kernels.GhostStore) {
 	one := domain.UniformRadius(3, 1)
 	for i, side := range domain.Faces(g.cut.Grid.Dims) {
-		if _, inside := g.cut.Neighbour(rank, side); !inside && g.sides[i] == 'm' && dir[side.Axis()] == 0 {
+		if _, inside := g.cut.Neighbor(rank, side); !inside && g.sides[i] == 'm' && dir[side.Axis()] == 0 {
 			all = append(all, kernels.GhostStore{Send: domain.SendBox(s.Send, side, one), Ghost: domain.GhostBox(s.Ghost, side, one), To: s.To})
 		}
 	}
 	return all
 }
 
-// at returns the value of the grid at a place that may lie outside; NaN where no step may read it.
+// at returns the value of the grid at a point that may be outside; NaN if no step may read it.
 func (g *tileGrid[T]) at(v []T, p domain.Vec) T {
 	beyond := 0
 	kept := p
@@ -143,12 +144,13 @@ func (g *tileGrid[T]) at(v []T, p domain.Vec) T {
 	return v[p[0]+g.size[0]*(p[1]+g.size[1]*p[2])]
 }
 
-// oracle returns the levels and norms of so many steps, by plain loops over the whole grid. Level 0 is the first.
+// oracle returns the levels and norms after each of the steps, by plain loops over the whole grid. Level 0 is the
+// initial one.
 func (g *tileGrid[T]) oracle(steps int64) (levels [][]T, norms []reduce.Norms) {
 	levels, norms = [][]T{g.first}, make([]reduce.Norms, steps+1)
 	for n := range steps {
 		from, to := levels[n], make([]T, len(g.first))
-		eachPointBeside(g.cut.Grid.Box(), func(p domain.Vec) {
+		eachPointConcurrently(g.cut.Grid.Box(), func(p domain.Vec) {
 			to[p[0]+g.size[0]*(p[1]+g.size[1]*p[2])] = kerneltest.Apply(g.stencil, func(o domain.Vec) T { return g.at(from, p.Add(o)) })
 		})
 		rows.AddRow(&norms[n+1], to, from, sums.Reproducible)
@@ -157,8 +159,8 @@ func (g *tileGrid[T]) oracle(steps int64) (levels [][]T, norms []reduce.Norms) {
 	return levels, norms
 }
 
-// fill fills one field of all ranks with level 0 and its ghosts, of those behind mirrors only what the first step
-// reads, and the other with what must not be read, except ghosts whose values stay.
+// fill sets one field of all ranks to level 0 including ghosts, of mirror ghosts only those read by the first
+// step, and the other field to NaN, except for ghosts with fixed values.
 func (g *tileGrid[T]) fill(parity int64) {
 	for i, rank := range g.ranks {
 		l := rank.Fields[0].Layout
@@ -179,7 +181,7 @@ func (g *tileGrid[T]) fill(parity int64) {
 	}
 }
 
-// behind reports whether a place lies behind a side of a kind.
+// behind reports whether a point is behind a side of a kind.
 func (g *tileGrid[T]) behind(p domain.Vec, kind byte) bool {
 	for a := range g.cut.Grid.Dims {
 		if p[a] < 0 && g.sides[2*a] == kind || p[a] >= g.size[a] && g.sides[2*a+1] == kind {
@@ -189,7 +191,7 @@ func (g *tileGrid[T]) behind(p domain.Vec, kind byte) bool {
 	return false
 }
 
-// compare compares owned points and all ghosts that are stored with a level, and owned points with the one before it.
+// compare compares owned points and all stored ghosts with a level, and owned points with the level before it.
 func (g *tileGrid[T]) compare(what string, levels [][]T, made, first int64) {
 	g.t.Helper()
 	for i, rank := range g.ranks {
@@ -198,7 +200,7 @@ func (g *tileGrid[T]) compare(what string, levels [][]T, made, first int64) {
 		check := func(values []T, level int64, box domain.Box) {
 			kerneltest.EachPoint(box, func(p domain.Vec) {
 				if got, want := values[l.Offset(p)], g.at(levels[level], p); got != want {
-					g.t.Fatalf("%s: rank %d has %v at %v after %d steps, not %v", what, i, got, p, level, want)
+					g.t.Fatalf("%s: rank %d: got %v at %v after %d steps, want %v", what, i, got, p, level, want)
 				}
 			})
 		}
@@ -219,14 +221,15 @@ func (g *tileGrid[T]) compare(what string, levels [][]T, made, first int64) {
 // run runs the case with values of its type, see tileGrid.run.
 func (c gridCase) run(t *testing.T, set *testdevices.Set, seed int, first int64, launches []int64, base int64) {
 	t.Helper()
-	if c.values == kernels.Float32 {
+	if c.values == domain.Float32 {
 		newTileGrid[float32](t, set, c, seed).run(first, launches, base)
 	} else {
 		newTileGrid[float64](t, set, c, seed).run(first, launches, base)
 	}
 }
 
-// run makes steps by launches of so many each, the second and the last with norms, and compares them with plain loops after each.
+// run runs steps in launches of the given lengths, the second and the last with norms, and compares with plain
+// loops after each launch.
 func (g *tileGrid[T]) run(first int64, launches []int64, base int64) {
 	g.t.Helper()
 	all := int64(0)
@@ -238,7 +241,7 @@ func (g *tileGrid[T]) run(first int64, launches []int64, base int64) {
 	group := g.group(kerneltest.Limit)
 	for i := range g.ranks {
 		if g.gridCase.exchange == 1 && group.InRegisters(i) != g.inRegisters {
-			g.t.Fatalf("registers hold a part: %v", !g.inRegisters)
+			g.t.Fatalf("registers hold a part: got %v", !g.inRegisters)
 		}
 	}
 	steps, left := g.steps(group)
@@ -265,13 +268,13 @@ func (g *tileGrid[T]) run(first int64, launches []int64, base int64) {
 				sum.Add(total(kerneltest.Get[reduce.Norms](b, left[i][(first+made)%2])))
 			}
 			if !same(sum, norms[made]) {
-				g.t.Fatalf("norms after launches of %d are %+v, not %+v", launches[:n+1], sum, norms[made])
+				g.t.Fatalf("norms after launches of %d: got %+v, want %+v", launches[:n+1], sum, norms[made])
 			}
 		}
 	}
 }
 
-// check makes launches with checks, one after the other, and compares their norms and, after each, the fields.
+// check runs launches with checks and compares their norms and, after each launch, the fields.
 func (g *tileGrid[T]) check(runs []checkedRun, want []reduce.Norms) {
 	g.t.Helper()
 	levels, _ := g.oracle(mostChecked)
@@ -279,8 +282,8 @@ func (g *tileGrid[T]) check(runs []checkedRun, want []reduce.Norms) {
 	g.rig.check(runs, want, func(what string, made int64) { g.compare(what, levels, made, 0) })
 }
 
-// eachPointBeside calls f for the points of a box, by as many goroutines as there are cores.
-func eachPointBeside(box domain.Box, f func(p domain.Vec)) {
+// eachPointConcurrently calls f for the points of a box, with one goroutine per core.
+func eachPointConcurrently(box domain.Box, f func(p domain.Vec)) {
 	axis, parts := 1, runtime.GOMAXPROCS(0)
 	if box.Size()[2] > box.Size()[1] {
 		axis = 2
@@ -297,7 +300,7 @@ func eachPointBeside(box domain.Box, f func(p domain.Vec)) {
 	all.Wait()
 }
 
-// eachGPU runs f on all GPUs, and on n that are made of the CPU.
+// eachGPU runs f on all GPUs, and on n emulated GPUs.
 func eachGPU(t *testing.T, n int, f func(t *testing.T, set *testdevices.Set)) {
 	t.Run("backend=cuda", func(t *testing.T) { f(t, testdevices.GPUs(t)) })
 	t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, testdevices.CPU(t, n)) })

@@ -5,17 +5,18 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// TileGroup is ranks that run steps together, as tiles that stay on the multiprocessors.
+// TileGroup is a set of ranks that run steps together, as tiles that stay on the multiprocessors.
 type TileGroup struct {
 	*tileRanks
 	tiles cutTiles
-	wide  int64 // steps between two exchanges if there are several; 0 otherwise
+	wide  int64 // steps between exchanges if more than one; 0 otherwise
 }
 
 // cutTiles are the tiles of all ranks: faceTiles or wideTiles.
@@ -27,20 +28,21 @@ type cutTiles interface {
 	launch(rank int, v variant, norms [2]streams.Span) (tileKernel, error)
 }
 
-// NewTileGroup cuts the fields of ranks, on different GPUs that reach each other, into tiles. exchange is the number of
-// steps between two exchanges, limit how long a device waits for a neighbour; sums of norms are taken in a mode. The
-// error is ErrNoTiles unless the stencil is a star that reaches one point and every field fits.
+// NewTileGroup divides the fields of ranks, on different GPUs that reach each other, into tiles. exchange is the
+// number of steps between exchanges, limit how long a device waits for a neighbor, and mode selects how sums of
+// norms are computed. The error is ErrNoTiles unless the stencil is a star of radius 1 and every field fits.
 //
-// With an exchange after each step every store must be of one whole side, and to a rank that stores back. With several
-// steps, the ghosts of neighbours must be at least as wide, with edges and corners, and stores are those after the last
-// step of a group. Behind walls, ghosts beside those of neighbours are as those beside owned points: they keep their
-// values, or all of a side are the points before it. The fields have whole ghosts before and after each launch.
+// With an exchange after each step every store must be of one whole side, and between ranks that store into each
+// other. With several steps, the ghosts of neighbors must be at least as wide, with edges and corners, and stores
+// are those after the last step of a group. Ghosts behind physical faces and next to ghosts of neighbors are like
+// those next to owned points: they keep their values, or all ghosts of a side mirror the points inside. All ghosts
+// of the fields are valid before and after each launch.
 func NewTileGroup(
-	c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mode sums.Mode, ranks []TileRank, exchange int,
+	c *kernels.Compiler, s stencil.Stencil, real domain.Element, mode sums.Mode, ranks []TileRank, exchange int,
 	limit time.Duration,
 ) (*TileGroup, error) {
 	if exchange < 1 {
-		return nil, fmt.Errorf("step: %d steps between two exchanges of tiles", exchange)
+		return nil, fmt.Errorf("step: exchange interval: must be at least 1 step, got %d", exchange)
 	}
 	g := &TileGroup{tileRanks: &tileRanks{
 		compiler: c, stencil: s, real: real, mode: mode, ranks: ranks, limit: limit,
@@ -64,7 +66,7 @@ func NewTileGroup(
 	return g, nil
 }
 
-// open allocates what tiles send each other, and begins to compile the programs.
+// open allocates the buffers between tiles, and begins to compile the programs.
 func (g *TileGroup) open() error {
 	for i, rank := range g.ranks {
 		if err := g.flags.Open(i, &g.resources); err != nil {
@@ -79,11 +81,11 @@ func (g *TileGroup) open() error {
 	return g.resources.Err()
 }
 
-// Tiles returns how many thread blocks a rank has, one per tile.
+// Tiles returns the number of thread blocks of a rank, one per tile.
 func (g *TileGroup) Tiles(rank int) int64 { return g.tiles.count(rank) }
 
-// PrepareChecks prepares what checks need, on all ranks, before the Steps of a rank are. ok is false where tiles have
-// no room for them. Otherwise QueueChecked may be called.
+// PrepareChecks prepares checks on all ranks. It must be called before Steps of a rank. ok is false if tiles have
+// no space for them. If ok, QueueChecked may be called.
 func (g *TileGroup) PrepareChecks() (ok bool, err error) {
 	if g.checks != nil {
 		return true, nil
@@ -99,8 +101,8 @@ func (g *TileGroup) PrepareChecks() (ok bool, err error) {
 	return true, g.makeChecks(g.tiles.count)
 }
 
-// Steps prepares the steps of a rank. norms is where steps that write Fields[0] and those that write Fields[1] leave
-// their norms, one reduce.Norms per tile.
+// Steps prepares the steps of a rank. norms are the destinations of the norms of steps that write Fields[0] and
+// Fields[1], one reduce.Norms per tile.
 func (g *TileGroup) Steps(rank int, norms [2]streams.Span) (s *TileSteps, err error) {
 	s = &TileSteps{group: g.tileRanks, rank: rank, wide: g.wide, launches: -1}
 	if s.plain, err = g.tiles.launch(rank, onlySteps, norms); err != nil {

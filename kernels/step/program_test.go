@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
@@ -13,8 +14,8 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// compiled are the programs that a compiler for GPUs is given: all if tests are long. Otherwise one of three stars with
-// a tiling and a type is there, with one of their programs, by turns and by the seed.
+// compiled returns the programs to compile for GPUs: all in long tests, otherwise one of three stars per tiling
+// and type, selected by the seed.
 func compiled() []kernels.Program {
 	if testdevices.Long() {
 		return programs()
@@ -28,12 +29,12 @@ func compiled() []kernels.Program {
 	return some
 }
 
-// programs are all that this package may compile.
+// programs returns all programs that this package may compile.
 func programs() []kernels.Program { return slices.Concat(kinds()...) }
 
-// kinds are the programs of each star, tiling and type: with any norms where a block has threads for them.
+// kinds returns the programs of each star, tiling and type, with norms if a block has enough threads for them.
 func kinds() (all [][]kernels.Program) {
-	for _, r := range []kernels.Real{kernels.Float32, kernels.Float64} {
+	for _, r := range []domain.Element{domain.Float32, domain.Float64} {
 		for _, s := range everyStar() {
 			of := func(checks bool, program func(v variant, mode sums.Mode) kernels.Program) {
 				each := []kernels.Program{program(onlySteps, sums.Reproducible)}
@@ -61,8 +62,9 @@ func kinds() (all [][]kernels.Program) {
 	return all
 }
 
-// everyWideTiling returns tilings of 64^3, 128^3 and 1024^2 on some GPUs, and one whose blocks have as many threads as can be.
-func everyWideTiling(s stencil.Stencil, r kernels.Real) (all []wideTiling) {
+// everyWideTiling returns tilings of 64^3, 128^3 and 1024^2 on some GPUs, and one with the largest number of
+// threads per block.
+func everyWideTiling(s stencil.Stencil, r domain.Element) (all []wideTiling) {
 	for _, c := range []struct {
 		dims  int
 		size  [3]int64
@@ -83,9 +85,8 @@ func everyWideTiling(s stencil.Stencil, r kernels.Real) (all []wideTiling) {
 	return all
 }
 
-// everyTiling returns tilings of all kinds, of those that hold a part in registers the one that
-// takes the most.
-func everyTiling(s stencil.Stencil, r kernels.Real) []tiling {
+// everyTiling returns tilings of all kinds; of those with a part in registers, the one that uses most registers.
+func everyTiling(s stencil.Stencil, r domain.Element) []tiling {
 	most := maxRegLayersOf(s.Dims, int64(r.Size()))
 	if s.Dims == 2 {
 		return []tiling{
@@ -97,7 +98,7 @@ func everyTiling(s stencil.Stencil, r kernels.Real) []tiling {
 	}
 }
 
-// everyStar returns the stars that reach one point, with equal spacings and with others.
+// everyStar returns the stars of radius 1, with equal and with unequal spacings.
 func everyStar() (all []stencil.Stencil) {
 	for _, spacing := range [][]float64{{0.1, 0.1}, {0.1, 0.2}, {0.1, 0.1, 0.1}, {0.1, 0.2, 0.3}} {
 		if s, err := stencil.HeatOf(stencil.Kinds(len(spacing))[0], spacing, 1, 1e-3); err == nil {
@@ -115,9 +116,9 @@ func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 	kerneltest.CompileWithoutSpills(t, compiled()...)
 }
 
-// The kernels of steps read nothing by the read-only path, which may keep what others have
-// changed since.
-func TestStepsReadWhatOthersWrite(t *testing.T) {
+// The kernels of steps do not load through the read-only path, which may be stale for data that other blocks
+// change.
+func TestStepsAvoidTheReadOnlyPath(t *testing.T) {
 	testdevices.InTurn(t, 3, 4)
 	testdevices.Once(t)
 	c := testdevices.CachingCompiler(t)
@@ -128,7 +129,7 @@ func TestStepsReadWhatOthersWrite(t *testing.T) {
 		t.Run(p.String(), func(t *testing.T) {
 			t.Parallel()
 			if strings.Contains(kerneltest.PTX(t, c, p), "ld.global.nc") {
-				t.Error("it loads by the read-only path")
+				t.Error("kernel must not load through the read-only path")
 			}
 		})
 	}
@@ -136,15 +137,15 @@ func TestStepsReadWhatOthersWrite(t *testing.T) {
 
 func TestWaitsAcquireAndSignalsRelease(t *testing.T) {
 	star := everyStar()[0]
-	kerneltest.AcquireAndRelease(t, tileProgram(star, kernels.Float64, &everyTiling(star, kernels.Float64)[0], onlySteps, sums.Reproducible))
-	kerneltest.AcquireAndRelease(t, wideProgram(star, kernels.Float64, &everyWideTiling(star, kernels.Float64)[0], onlySteps, sums.Reproducible))
+	kerneltest.AcquireAndRelease(t, tileProgram(star, domain.Float64, &everyTiling(star, domain.Float64)[0], onlySteps, sums.Reproducible))
+	kerneltest.AcquireAndRelease(t, wideProgram(star, domain.Float64, &everyWideTiling(star, domain.Float64)[0], onlySteps, sums.Reproducible))
 }
 
-// stencil.cuh, with which editors read the sources, is the one that Go writes for the 7-point star.
+// stencil.cuh, the example for editors, is the generated header of the 7-point star.
 func TestStencilHeader(t *testing.T) {
-	want := source.Stencil(stencil.StarWeights{Dims: 3, Equal: true, Centre: 0.25, Axis: [3]float64{0.125, 0.125, 0.125}}.Stencil(), kernels.Float64.Size())
+	want := source.Stencil(stencil.StarWeights{Dims: 3, Equal: true, Center: 0.25, Axis: [3]float64{0.125, 0.125, 0.125}}.Stencil(), domain.Float64.Size())
 	files, err := kernels.Program{File: "tiles.cu"}.Files()
 	if err != nil || files[source.StencilHeader] != want {
-		t.Errorf("%v; cu/%s is to be:\n%s", err, source.StencilHeader, want)
+		t.Errorf("%v; cu/%s must be:\n%s", err, source.StencilHeader, want)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/step"
@@ -18,17 +18,17 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// rig is devices with fields, of which tests make tiles of either kind.
+// rig holds devices with fields, of which tests make tiles of either kind.
 type rig struct {
 	t        *testing.T
 	stencil  stencil.Stencil
-	real     kernels.Real
+	real     domain.Element
 	exchange int                 // steps between two
 	all      []*kerneltest.Bench // by rank
 	ranks    []step.TileRank
 }
 
-// add adds a rank, on one of the first devices of a set, which reach each other.
+// add adds a rank on one of the first devices of a set, which reach each other.
 func (r *rig) add(set *testdevices.Set, device, devices int, rank step.TileRank) {
 	r.t.Helper()
 	r.ranks = append(r.ranks, rank)
@@ -40,12 +40,12 @@ func (r *rig) add(set *testdevices.Set, device, devices int, rank step.TileRank)
 	}
 }
 
-// group makes the tiles of all ranks.
+// group divides all ranks into tiles.
 func (r *rig) group(limit time.Duration) *step.TileGroup {
 	r.t.Helper()
 	group, err := step.NewTileGroup(r.all[0].Compiler, r.stencil, r.real, sums.Reproducible, r.ranks, r.exchange, limit)
 	if r.exchange > 1 && errors.Is(err, step.ErrNoTiles) && testdevices.OnCPU(r.all[0].Device) {
-		r.t.Skip("SKIPPED: shared memory on the CPU has no room for it: ", err)
+		r.t.Skip("SKIPPED: does not fit in shared memory on the CPU: ", err)
 	}
 	test.Check(r.t, err)
 	r.t.Cleanup(func() {
@@ -54,7 +54,7 @@ func (r *rig) group(limit time.Duration) *step.TileGroup {
 	return group
 }
 
-// steps prepares the steps of all ranks, with room for the norms of two fields.
+// steps prepares the steps of all ranks, with memory for the norms of two fields.
 func (r *rig) steps(group *step.TileGroup) (steps []*step.TileSteps, norms [][2]streams.Span) {
 	r.t.Helper()
 	for i, rank := range r.ranks {
@@ -74,12 +74,12 @@ func (r *rig) checkedSteps() (steps []*step.TileSteps, norms [][2]streams.Span) 
 	r.t.Helper()
 	group := r.group(kerneltest.Limit)
 	if ok := test.Must(group.PrepareChecks())(r.t); !ok {
-		r.t.Fatal("tiles have no room for checks")
+		r.t.Fatal("PrepareChecks: got false")
 	}
 	return r.steps(group)
 }
 
-// total is the norms of all ranks.
+// total joins the norms of all ranks.
 func total(all []reduce.Norms) (sum reduce.Norms) {
 	for _, n := range all {
 		sum.Add(n)
@@ -87,13 +87,13 @@ func total(all []reduce.Norms) (sum reduce.Norms) {
 	return sum
 }
 
-// same reports whether norms are the same when sums are rounded.
+// same reports whether norms are equal when sums are rounded.
 func same(a, b reduce.Norms) bool {
 	return a.MaxChange == b.MaxChange && a.Max == b.Max && a.SumChange2.Value() == b.SumChange2.Value() && a.Sum2.Value() == b.Sum2.Value()
 }
 
-// check makes launches with checks, one after the other, compares norms with those wanted of each step, and calls after
-// behind each launch with the steps that were made: a launch that ended makes none. It returns these.
+// check runs launches with checks and compares their norms with those of each step. After each launch it calls
+// after with the number of steps run, which a launch that ended early does not change. It returns that number.
 func (r *rig) check(runs []checkedRun, want []reduce.Norms, after func(what string, made int64)) (made int64) {
 	r.t.Helper()
 	steps, left := r.checkedSteps()
@@ -102,7 +102,7 @@ func (r *rig) check(runs []checkedRun, want []reduce.Norms, after func(what stri
 		for i, s := range steps {
 			test.Check(r.t, s.QueueChecked(r.all[i].Stream, made+1, run.steps, run.checks))
 			if s.Queue(r.all[i].Stream, made+1+run.steps, 1, false) == nil {
-				r.t.Fatal("steps were queued behind checks that were not looked at")
+				r.t.Fatal("Queue before Checked: got no error")
 			}
 		}
 		begun := run.ended
@@ -114,7 +114,7 @@ func (r *rig) check(runs []checkedRun, want []reduce.Norms, after func(what stri
 			b.Do(b.Stream.Sync(kerneltest.Limit), steps[i].Err())
 			norms, ended := steps[i].Checked()
 			if ended != run.ended || int64(len(norms)) != begun {
-				r.t.Fatalf("%s: rank %d ended at check %d, and has %d, not %d", what, i, ended, len(norms), begun)
+				r.t.Fatalf("%s: rank %d ended at check %d: got %d norms, want %d", what, i, ended, len(norms), begun)
 			}
 			for n, one := range norms {
 				sums[n].Add(one)
@@ -122,7 +122,7 @@ func (r *rig) check(runs []checkedRun, want []reduce.Norms, after func(what stri
 		}
 		for n, got := range sums {
 			if at := made + run.checks.Until + int64(n)*run.checks.Every + 1; !same(got, want[at]) {
-				r.t.Fatalf("%s: norms of check %d are %+v, not %+v", what, n, got, want[at])
+				r.t.Fatalf("%s: norms of check %d: got %+v, want %+v", what, n, got, want[at])
 			}
 		}
 		if run.ended == 0 {
@@ -132,7 +132,7 @@ func (r *rig) check(runs []checkedRun, want []reduce.Norms, after func(what stri
 				last.Add(total(kerneltest.Get[reduce.Norms](b, left[i][made%2])))
 			}
 			if !same(last, want[made]) {
-				r.t.Fatalf("%s: norms after all are %+v, not %+v", what, last, want[made])
+				r.t.Fatalf("%s: final norms: got %+v, want %+v", what, last, want[made])
 			}
 		}
 		after(what, made)

@@ -17,18 +17,19 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// mostChecked is how many steps launches with checks make, at most.
+// mostChecked is the largest number of steps in launches with checks.
 const mostChecked = 48
 
-// checkedRun is a launch with checks, then what follows it.
+// checkedRun is a launch with checks, and the launch after it.
 type checkedRun struct {
 	steps  int64
 	checks step.Checks
-	ended  int64 // the check that is to end it, counted from 1
+	ended  int64 // the check that must end it, counted from 1
 }
 
-// Launches take the norms of steps on their way. One whose norms fall to the tolerance, by either norm, ends without a trace, on all devices, at any check of
-// it, also the last, and the steps can be made again; so it does where norms are not finite.
+// Launches compute norms of intermediate steps. A launch ends, without changing the fields, on all devices, at any
+// check at which either norm falls to the tolerance, including the last, and the steps can be run again. It also
+// ends at non-finite norms.
 func TestTilesCheck(t *testing.T) {
 	testdevices.InTurn(t, 5, 8)
 	eachGPU(t, 3, func(t *testing.T, set *testdevices.Set) {
@@ -44,7 +45,7 @@ func TestTilesCheck(t *testing.T) {
 				r := newTileRow(t, set, c.devices, c.size)
 				_, want := r.oracle(mostChecked)
 				none := step.Checks{Every: 1, Tolerance: -1, Finite: true}
-				at := func(step int64, l2 bool) (tolerance float64) { // that ends a run there, if the change falls
+				at := func(step int64, l2 bool) (tolerance float64) { // tolerance that ends a run at a step, if the change decreases
 					tolerance = want[step].MaxChange
 					if l2 {
 						tolerance = math.Sqrt(want[step].SumChange2.Value())
@@ -55,12 +56,12 @@ func TestTilesCheck(t *testing.T) {
 					{9, none, 0},
 					{7, step.Checks{Every: 1, Tolerance: at(12, false)}, 3},
 					{3, none, 0},
-					{1, step.Checks{Every: 2, Tolerance: math.Inf(1)}, 0}, // its last step ends no launch
+					{1, step.Checks{Every: 2, Tolerance: math.Inf(1)}, 0}, // its last step does not end a launch
 					{8, step.Checks{Every: 1, Tolerance: at(20, true), L2: true}, 7},
 					{2, step.Checks{Every: 5, Tolerance: -1}, 0},
 					{9, step.Checks{Until: 2, Every: 3, Tolerance: -1}, 0},
 				}, want)
-				r.check([]checkedRun{ // that go on for longer than votes are waited for
+				r.check([]checkedRun{ // these run for longer than the limit of votes
 					{30, step.Checks{Every: 1, Tolerance: at(5, false)}, 5},
 					{30, step.Checks{Until: 1, Every: 2, Tolerance: -1, Finite: true}, 0},
 					{16, step.Checks{Every: 1, Tolerance: at(36, true), L2: true}, 6},
@@ -71,7 +72,7 @@ func TestTilesCheck(t *testing.T) {
 	})
 }
 
-// What is not finite ends a launch, if it is to.
+// Non-finite values end a launch, if requested.
 func TestTilesCheckForNaN(t *testing.T) {
 	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		for i, bad := range []float64{math.NaN(), math.Inf(-1), 1e200} {
@@ -79,7 +80,7 @@ func TestTilesCheckForNaN(t *testing.T) {
 				if !testdevices.Turn(i+j, 2, 2) {
 					continue
 				}
-				r := newTileRow(t, set, 1, domain.Vec{5, 4, 1}) // fewer points a tile than a warp has threads
+				r := newTileRow(t, set, 1, domain.Vec{5, 4, 1}) // fewer points per tile than a warp has threads
 				r.first[3+5*2] = bad
 				r.fill(0)
 				steps, _ := r.checkedSteps()
@@ -91,7 +92,7 @@ func TestTilesCheckForNaN(t *testing.T) {
 						want = 1
 					}
 					if _, ended := steps[0].Checked(); ended != want {
-						t.Errorf("%g, L2 %t, finite %t: it ended at check %d", bad, l2, finite, ended)
+						t.Errorf("%g, L2 %t, finite %t: ended at check %d", bad, l2, finite, ended)
 					}
 					r.fill(0)
 				}
@@ -100,7 +101,7 @@ func TestTilesCheckForNaN(t *testing.T) {
 	})
 }
 
-// lateRing returns eight GPUs whose 64 tiles are in a ring, and one of which is late for a time to read votes in a step.
+// lateRing returns eight GPUs whose 64 tiles are in a ring. One of them delays reading the votes of a step.
 func lateRing(t *testing.T, at int, late time.Duration) (*tileGrid[float64], *step.TileGroup) {
 	set, err := testdevices.CPU(t, 8).Disturbed(func(d *streams.Device) []string {
 		if d.ID != 0 {
@@ -112,12 +113,12 @@ func lateRing(t *testing.T, at int, late time.Duration) (*tileGrid[float64], *st
 	r := newTileRow(t, set, 8, domain.Vec{4, 2048, 1})
 	group := r.group(kerneltest.Limit)
 	if ok := test.Must(group.PrepareChecks())(t); !ok || group.Tiles(0) != 8 {
-		t.Fatalf("checks: %t; %d tiles", ok, group.Tiles(0))
+		t.Fatalf("got checks: %t; %d tiles", ok, group.Tiles(0))
 	}
 	return r, group
 }
 
-// A tile that is late to read votes finds them, though tiles far away have gone on.
+// A tile that reads votes late still finds them, though distant tiles have continued.
 func TestTilesReadVotesLate(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	r, group := lateRing(t, 10, time.Second)
@@ -130,14 +131,14 @@ func TestTilesReadVotesLate(t *testing.T) {
 	}
 }
 
-// A device that waits too long for the votes of other GPUs does not report that its own blocks wait for each other.
-func TestTilesThatWaitTooLongForVotes(t *testing.T) {
+// A device that waits too long for the votes of other GPUs does not report a wait for its own blocks.
+func TestTilesTimeOutWaitingForVotes(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	set := test.Must(testdevices.CPU(t, 8).ByProcessorTime())(t)
 	r := newTileRow(t, set, 8, domain.Vec{4, 2048, 1})
 	group := r.group(time.Second)
 	if ok := test.Must(group.PrepareChecks())(t); !ok {
-		t.Fatal("no checks")
+		t.Fatal("PrepareChecks: got false")
 	}
 	steps, _ := r.steps(group)
 	const absent = 4
@@ -152,12 +153,12 @@ func TestTilesThatWaitTooLongForVotes(t *testing.T) {
 		}
 		test.Check(t, r.all[i].Stream.Sync(kerneltest.Limit))
 		if err := s.Err(); err == nil || strings.Contains(err.Error(), "each other") || !strings.Contains(err.Error(), "timed out waiting for") {
-			t.Errorf("device %d: %v", i, err)
+			t.Errorf("device %d: got %v", i, err)
 		}
 	}
 }
 
-// A tile that is late to read votes finds them also where others have gone on to the launch after one that ended early.
+// A tile that reads votes late still finds them if others have continued to the launch after one that ended early.
 func TestTilesReadVotesLateAtAnEnd(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	r, group := lateRing(t, 9, time.Second)
@@ -177,7 +178,7 @@ func TestTilesReadVotesLateAtAnEnd(t *testing.T) {
 					return
 				}
 				if _, ended := s.Checked(); ended != c.ended {
-					t.Errorf("device %d, launch %d ended at check %d, not %d", i, n, ended, c.ended)
+					t.Errorf("device %d, launch %d: ended at check %d, want %d", i, n, ended, c.ended)
 				}
 			}
 		})

@@ -9,16 +9,15 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/step"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 )
 
-// A device whose neighbour makes no step gives up at its limit and says for which one it waited, in the middle of a
-// launch and before one; so does every later launch.
-func TestTilesThatWaitTooLong(t *testing.T) {
+// A device whose neighbor runs no steps times out, within a launch and before one, and names the neighbor. All
+// later launches fail too.
+func TestTilesTimeOut(t *testing.T) {
 	eachGPU(t, 2, func(t *testing.T, set *testdevices.Set) {
 		if len(set.Devices) < 2 {
 			t.Skip("SKIPPED: needs two devices")
@@ -27,7 +26,7 @@ func TestTilesThatWaitTooLong(t *testing.T) {
 		for name, pair := range map[string]func(t *testing.T) *rig{
 			"exchange=1": func(t *testing.T) *rig { return &newTileRow(t, set, 2, domain.Vec{64, 64, 1}).rig },
 			"exchange=2": func(t *testing.T) *rig {
-				return &newTileGrid[float64](t, set, gridCase{domain.Vec{24, 24, 1}, domain.Vec{1, 2, 1}, 2, "ppvv", kernels.Float64, false}, 0).rig
+				return &newTileGrid[float64](t, set, gridCase{domain.Vec{24, 24, 1}, domain.Vec{1, 2, 1}, 2, "ppvv", domain.Float64, false}, 0).rig
 			},
 		} {
 			for _, launches := range [][]int64{{1000}, {1, 1}} {
@@ -35,18 +34,18 @@ func TestTilesThatWaitTooLong(t *testing.T) {
 					r := pair(t)
 					steps, _ := r.steps(r.group(200 * time.Millisecond))
 					next := int64(1)
-					for _, n := range launches { // the first step needs no other, if it is alone
+					for _, n := range launches { // the first step needs no neighbor, if it is the only one
 						test.Check(t, steps[0].Queue(r.all[0].Stream, next, n, false))
 						next += n
 					}
 					test.Check(t, r.all[0].Stream.Sync(kerneltest.Limit))
-					want := fmt.Sprintf("device %v timed out waiting for its neighbour on device %v", set.Devices[0], set.Devices[1])
+					want := fmt.Sprintf("device %v timed out waiting for its neighbor on device %v", set.Devices[0], set.Devices[1])
 					test.Says(t, steps[0].Err(), want)
 					if steps[0].Queue(r.all[0].Stream, next, 1, false) == nil {
-						t.Error("it steps on")
+						t.Error("Queue after a timeout: got no error")
 					}
 					if err := steps[1].Err(); err != nil {
-						t.Errorf("the other rank: %v", err)
+						t.Errorf("the other rank: got %v", err)
 					}
 				})
 			}
@@ -54,12 +53,12 @@ func TestTilesThatWaitTooLong(t *testing.T) {
 	})
 }
 
-// What does not stay on the multiprocessors is told apart from what is wrong.
-func TestTileRefusals(t *testing.T) {
+// Fields that do not fit on the multiprocessors return ErrNoTiles, other errors do not.
+func TestTileErrors(t *testing.T) {
 	set := testdevices.CPU(t, 2)
 	for name, c := range map[string]struct {
 		change func(r *tileGrid[float64])
-		other  bool // than ErrNoTiles
+		other  bool // not ErrNoTiles
 	}{
 		"a box too large": {change: func(r *tileGrid[float64]) {
 			*r = *newTileRow(t, set, 1, domain.Vec{1000, 1000, 1})
@@ -69,14 +68,14 @@ func TestTileRefusals(t *testing.T) {
 			r.ranks[0].Stores, r.ranks[1].Stores = nil, nil
 			r.ranks[1].Fields = large.ranks[1].Fields
 		}},
-		"host devices": {change: func(r *tileGrid[float64]) {
+		"CPU devices": {change: func(r *tileGrid[float64]) {
 			*r = *newTileRow(t, testdevices.Host(t, 2), 2, domain.Vec{16, 16, 1})
 		}},
-		"a stencil that is no star": {change: func(r *tileGrid[float64]) {
+		"a stencil that is not a star": {change: func(r *tileGrid[float64]) {
 			r.stencil = test.Must(stencil.HeatOf(stencil.Kinds(2)[1], []float64{1, 1}, 1, 0.1))(t)
 		}},
-		"no device":     {other: true, change: func(r *tileGrid[float64]) { r.ranks[1].Device = nil }},
-		"whole numbers": {change: func(r *tileGrid[float64]) { r.real = "int32" }},
+		"no device": {other: true, change: func(r *tileGrid[float64]) { r.ranks[1].Device = nil }},
+		"integers":  {change: func(r *tileGrid[float64]) { r.real = "int32" }},
 		"fields of two layouts": {change: func(r *tileGrid[float64]) {
 			r.ranks[1].Fields[1] = r.ranks[0].Fields[1]
 		}},
@@ -86,7 +85,7 @@ func TestTileRefusals(t *testing.T) {
 				r.ranks[0].Fields[f].Layout = l
 			}
 		}},
-		"a wall that fields are odd about": {change: func(r *tileGrid[float64]) {
+		"an odd side": {change: func(r *tileGrid[float64]) {
 			r.ranks[0].Stores[0].Odd = []domain.Vec{{1}}
 		}},
 		"a store of half a side": {change: func(r *tileGrid[float64]) {
@@ -94,10 +93,10 @@ func TestTileRefusals(t *testing.T) {
 			s.Send.Hi[1]--
 			s.Ghost.Hi[1]--
 		}},
-		"a side that is stored twice": {change: func(r *tileGrid[float64]) {
+		"a side stored twice": {change: func(r *tileGrid[float64]) {
 			r.ranks[0].Stores = append(r.ranks[0].Stores, r.ranks[0].Stores[0])
 		}},
-		"neighbours of which one stores nothing": {change: func(r *tileGrid[float64]) { r.ranks[1].Stores = nil }},
+		"a neighbor without stores": {change: func(r *tileGrid[float64]) { r.ranks[1].Stores = nil }},
 		"two ranks on a device": {other: true, change: func(r *tileGrid[float64]) {
 			r.ranks[1].Device = r.ranks[0].Device
 		}},
@@ -108,7 +107,7 @@ func TestTileRefusals(t *testing.T) {
 			group, err := step.NewTileGroup(r.all[0].Compiler, r.stencil, r.real, sums.Reproducible, r.ranks, 1, kerneltest.Limit)
 			if err == nil {
 				group.Close()
-				t.Fatal("they were accepted")
+				t.Fatal("got no error")
 			}
 			if errors.Is(err, step.ErrNoTiles) == c.other {
 				t.Error(err)
@@ -120,13 +119,13 @@ func TestTileRefusals(t *testing.T) {
 	steps, _ := r.steps(group)
 	for _, span := range [][2]int64{{0, 1}, {-1, 3}, {1, 0}, {1, step.MaxTileSteps + 1}} {
 		if steps[0].Queue(r.all[0].Stream, span[0], span[1], false) == nil {
-			t.Errorf("%d steps from %d on were queued", span[1], span[0])
+			t.Errorf("%d steps from %d: got no error", span[1], span[0])
 		}
 	}
 	test.Check(t, errors.Join(group.Close(), group.Close()))
 }
 
-// tryTiles makes eight steps in launches of any number, from an odd step on, from an even one, and across the step 2^32,
+// tryTiles runs eight steps in launches of any length, from an odd step, from an even one, and across step 2^32,
 // and compares them with plain loops.
 func tryTiles(t *testing.T, set *testdevices.Set, c gridCase) {
 	type series struct {
@@ -142,8 +141,8 @@ func tryTiles(t *testing.T, set *testdevices.Set, c gridCase) {
 	}
 }
 
-// Tiles give the bits of plain loops, in boxes that take one tile or many, none of equal sizes, on one
-// device and several, in launches of any number of steps.
+// Tiles are bitwise identical to plain loops, in boxes with one or many tiles of unequal sizes, on one and several
+// devices, in launches of any number of steps.
 func TestTiles(t *testing.T) {
 	eachGPU(t, 3, func(t *testing.T, set *testdevices.Set) {
 		onCPU := testdevices.OnCPU(set.Devices[0])
@@ -153,8 +152,8 @@ func TestTiles(t *testing.T) {
 				slow = size[1]
 			}
 			for devices := 1; devices <= min(slow, len(set.Devices)); devices++ {
-				for _, real := range []kernels.Real{kernels.Float64, kernels.Float32} {
-					if onCPU && (size.Product() > 1<<16 || devices == 2 || (devices > 1) != (real == kernels.Float64)) {
+				for _, real := range []domain.Element{domain.Float64, domain.Float32} {
+					if onCPU && (size.Product() > 1<<16 || devices == 2 || (devices > 1) != (real == domain.Float64)) {
 						continue // a few cases, which compile tiles of all kinds
 					}
 					if onCPU && !testdevices.Turn(i+2*(devices/2), 4, 4) {
@@ -167,7 +166,7 @@ func TestTiles(t *testing.T) {
 	})
 }
 
-// So they do where registers hold a part of the tiles, see TestTilings.
+// The same with a part of the tiles in registers, see TestTilings.
 func TestTilesInRegisters(t *testing.T) {
 	testdevices.InTurn(t, 1, 8)
 	eachGPU(t, 2, func(t *testing.T, set *testdevices.Set) {
@@ -175,9 +174,9 @@ func TestTilesInRegisters(t *testing.T) {
 			c.inRegisters = true
 			tryTiles(t, set, c)
 		}
-		if testdevices.OnCPU(set.Devices[0]) { // which have less shared memory
+		if testdevices.OnCPU(set.Devices[0]) { // these have less shared memory
 			for _, c := range testdevices.Some(1, []gridCase{
-				rowCase(domain.Vec{65, 67, 26}, 2, kernels.Float64), rowCase(domain.Vec{515, 301, 1}, 2, kernels.Float32),
+				rowCase(domain.Vec{65, 67, 26}, 2, domain.Float64), rowCase(domain.Vec{515, 301, 1}, 2, domain.Float32),
 			}) {
 				try(c)
 			}
@@ -185,10 +184,10 @@ func TestTilesInRegisters(t *testing.T) {
 		}
 		for devices := 1; devices <= min(2, len(set.Devices)); devices++ {
 			for _, size := range []domain.Vec{{127, 253, 123 * devices}, {1030, 4099 * devices, 1}} {
-				try(rowCase(size, devices, kernels.Float64))
+				try(rowCase(size, devices, domain.Float64))
 			}
 			for _, size := range []domain.Vec{{253, 255, 121 * devices}, {2050, 4101 * devices, 1}} {
-				try(rowCase(size, devices, kernels.Float32))
+				try(rowCase(size, devices, domain.Float32))
 			}
 		}
 	})

@@ -19,47 +19,55 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// newFaceTiles cuts the fields of ranks into tiles with ghosts one point wide. It returns ErrNoTiles unless every store
-// is of one whole side and to a rank that stores back, and every field fits.
+// newFaceTiles divides the fields of ranks into tiles with ghosts one point wide. It returns ErrNoTiles unless
+// every store is of one whole side and between ranks that store into each other, and every field fits.
 func newFaceTiles(t *tileRanks) (*faceTiles, error) {
 	f := &faceTiles{tileRanks: t}
 	if err := f.cut(); err != nil {
 		return nil, err
 	}
-	return f, f.connect(f.neighbours(), maxFaces)
+	return f, f.connect(f.neighbors(), maxFaces)
 }
 
-// connect makes the network of ranks, of which each has no more neighbours than most.
-func (t *tileRanks) connect(neighbours [][]int, most int) (err error) {
+// connect creates the network of ranks, each with at most most neighbors.
+func (t *tileRanks) connect(neighbors [][]int, most int) (err error) {
 	var devices []*streams.Device
 	for _, rank := range t.ranks {
 		if slices.Contains(devices, rank.Device) {
-			return fmt.Errorf("step: two ranks of a step on device %v", rank.Device)
+			return fmt.Errorf("step: ranks must be on different devices, got two on device %v", rank.Device)
 		}
 		devices = append(devices, rank.Device)
 	}
-	t.flags, err = flags.NewNetwork(devices, neighbours, most, 1, 0)
+	t.flags, err = flags.NewNetwork(devices, neighbors, most, 1, 0)
 	return err
 }
 
 // check returns an error unless ranks have devices, and ErrNoTiles unless they can have tiles of some kind.
 func (t *tileRanks) check() error {
-	if _, ok := t.stencil.AsStar(); !ok || t.real.Size() == 0 {
+	if _, ok := t.stencil.AsStar(); !ok && !t.row() || !t.real.IsReal() {
 		return fmt.Errorf("%w: the stencil must be a star of radius 1, of float32 or float64", ErrNoTiles)
 	}
 	for i, rank := range t.ranks {
 		if rank.Device == nil {
-			return fmt.Errorf("step: rank %d has no device", i)
+			return fmt.Errorf("step: rank %d: device must not be nil", i)
 		}
 		if rank.Device.GoKernels || rank.Fields[0].Layout != rank.Fields[1].Layout || !rank.Fields[0].Layout.Padded() {
-			return fmt.Errorf("%w: only GPUs have tiles, and only fields of one padded layout", ErrNoTiles)
+			return fmt.Errorf("%w: devices must be GPUs, and both fields must have the same padded layout", ErrNoTiles)
 		}
 	}
 	return nil
 }
 
-// cut cuts all fields into tiles.
+// row reports whether the stencil is a star of radius 1 of one dimension, which reads nothing along y.
+func (t *tileRanks) row() bool {
+	return t.stencil.Radius() == domain.Radius{Minus: domain.Vec{1}, Plus: domain.Vec{1}}
+}
+
+// cut divides all fields into tiles.
 func (f *faceTiles) cut() error {
+	if f.row() {
+		return ErrNoTiles
+	}
 	for i, rank := range f.ranks {
 		sides, ok := f.sideStores(i)
 		if !ok {
@@ -88,36 +96,36 @@ func (f *faceTiles) cut() error {
 	return nil
 }
 
-// neighbours returns those of each rank: the ranks that it stores into, which store into it.
-func (f *faceTiles) neighbours() [][]int {
-	neighbours := make([][]int, len(f.ranks))
+// neighbors returns the neighbors of each rank: ranks that store into each other.
+func (f *faceTiles) neighbors() [][]int {
+	neighbors := make([][]int, len(f.ranks))
 	for i, rank := range f.ranks {
 		for _, s := range rank.Stores {
-			if s.To != i && !slices.Contains(neighbours[i], s.To) {
-				neighbours[i] = append(neighbours[i], s.To)
+			if s.To != i && !slices.Contains(neighbors[i], s.To) {
+				neighbors[i] = append(neighbors[i], s.To)
 			}
 		}
 	}
-	return neighbours
+	return neighbors
 }
 
-// TileSteps launches the steps of one rank. All ranks queue the same steps, each by one thread. If a rank fails, the
-// other devices wait up to their limit.
+// TileSteps launches the steps of one rank. All ranks must queue the same steps, each by one thread. If a rank
+// fails, the other devices wait up to their limit.
 type TileSteps struct {
 	group    *tileRanks
 	rank     int
-	wide     int64 // steps between two exchanges if there are several; 0 otherwise
+	wide     int64 // steps between exchanges if more than one; 0 otherwise
 	plain    tileKernel
-	measured tileKernel // the same, which takes the norms of its last step on the way
-	checked  tileKernel // and checks, if these have been prepared
+	measured tileKernel // the same with the norms of its last step
+	checked  tileKernel // the same with checks, if prepared
 	launches int64
-	span     tileSpan // of the launch queued last
-	base     int64    // of the next
-	checks   int64    // of all launches that Checked was called for
-	unread   bool     // Checked has not been called for the launch queued last
+	span     tileSpan // of the last queued launch
+	base     int64    // of the next launch
+	checks   int64    // in all launches for which Checked was called
+	unread   bool     // Checked was not called for the last queued launch
 }
 
-// tileKernel is a launch, and where its argument says what it makes.
+// tileKernel is a launch, and the location of the steps in its argument.
 type tileKernel struct {
 	kernel *streams.Kernel
 	span   *tileSpan
@@ -138,8 +146,8 @@ func (f *faceTiles) launch(i int, v variant, norms [2]streams.Span) (tileKernel,
 			arg.side[axis][high] = f.tileSide(&spec, i, axis, high)
 		}
 	}
-	for at, other := range f.flags.Neighbours(i) {
-		arg.neighbour[at] = f.flags.Counts(i, at, 0, f.tilesToward(other, i))
+	for at, other := range f.flags.Neighbors(i) {
+		arg.neighbor[at] = f.flags.Counts(i, at, 0, f.tilesToward(other, i))
 	}
 	if f.checks != nil {
 		arg.checks = f.checkArgs(&spec, i)
@@ -147,22 +155,23 @@ func (f *faceTiles) launch(i int, v variant, norms [2]streams.Span) (tileKernel,
 	return f.load(i, f.program(i, v), spec, launch.Argument(arg), unsafe.Offsetof(arg.span))
 }
 
-// spec is what launches of a rank have in common: so many tiles, each with a block of threads and bytes of shared
-// memory.
+// spec returns the common part of the launches of a rank: one block per tile with the given threads and bytes of
+// shared memory.
 func (t *tileRanks) spec(i int, tiles int64, block [3]int64, shared int64) streams.KernelSpec {
 	spec := streams.KernelSpec{
 		Name: "resident", Work: streams.Sweep, Shared: int(shared), Cooperative: true,
 		Grid: [3]int{int(tiles), 1, 1}, Block: [3]int{int(block[0]), int(block[1]), int(block[2])},
 		Uses: []streams.Span{t.flags.Memory(i).All(), t.flags.Report(i).All(), t.inbox[i].All()},
 	}
-	for at := range t.flags.Neighbours(i) {
+	for at := range t.flags.Neighbors(i) {
 		_, its := t.flags.Pair(i, at, 0)
 		spec.Reaches = append(spec.Reaches, its)
 	}
 	return spec
 }
 
-// uses returns where the fields of a rank begin and where norms go, and adds them to what a launch uses.
+// uses returns the first points of the fields of a rank and the destinations of norms, and adds them to the spans
+// of a launch.
 func (t *tileRanks) uses(spec *streams.KernelSpec, i int, norms [2]streams.Span) (field, to [2]uint64) {
 	for f, a := range t.ranks[i].Fields {
 		field[f], to[f] = addressOf(a, a.Layout.Owned.Lo), norms[f].Address()
@@ -189,17 +198,17 @@ func (t *tileRanks) load(
 	return k, nil
 }
 
-// addressOf returns where a GPU finds a point, which may be a ghost.
+// addressOf returns the device address of a point, owned or a ghost.
 func addressOf(a kernels.Array, p domain.Vec) uint64 {
 	return a.Data.Address() + uint64(a.Layout.Offset(p)*int64(a.Layout.ElementSize))
 }
 
-// tileSide describes a side of a rank: where its points go, and from which rank the ghosts behind it come, which is the
-// one that it stores into.
+// tileSide describes a side of a rank: the destination of its points, and the rank that its ghosts come from,
+// which is the one that it stores into.
 func (f *faceTiles) tileSide(spec *streams.KernelSpec, i, axis, high int) tileSide {
 	st := f.sides[i][axis][high]
 	if st.store < 0 {
-		return tileSide{other: nobody}
+		return tileSide{other: noRank}
 	}
 	send, ghost := f.ranks[i].Stores[st.store].Send, f.ranks[i].Stores[st.store].Ghost
 	at := tileSide{out: f.sideSlot(st.to, axis, st.high), other: int64(f.flags.Place(st.to, i))}
@@ -212,11 +221,12 @@ func (f *faceTiles) tileSide(spec *streams.KernelSpec, i, axis, high int) tileSi
 	return at
 }
 
-// MaxTileSteps is how many steps a launch may make.
+// MaxTileSteps is the largest number of steps in a launch.
 const MaxTileSteps = 1 << 30
 
-// Queue queues steps, the first by its number, which continues those queued before; the very first is 1. With norms the
-// last step leaves them. It returns an error also if a wait of the device timed out before.
+// Queue queues steps. first is the number of the first one, which must continue those queued before; the very
+// first is 1. With norms the last step stores its norms. Queue returns an error if an earlier wait of the device
+// timed out.
 func (s *TileSteps) Queue(at *streams.Stream, first, steps int64, norms bool) error {
 	if norms {
 		return s.queue(at, s.measured, first, steps, tileWatch{})
@@ -227,10 +237,11 @@ func (s *TileSteps) Queue(at *streams.Stream, first, steps int64, norms bool) er
 // queue queues a launch.
 func (s *TileSteps) queue(at *streams.Stream, k tileKernel, first, steps int64, w tileWatch) error {
 	if first < 1 || steps < 1 || steps > MaxTileSteps {
-		return fmt.Errorf("step: %d steps from %d in one launch", steps, first)
+		return fmt.Errorf("step: launch: must begin at step 1 or later with 1 to %d steps, got step %d with %d steps",
+			MaxTileSteps, first, steps)
 	}
 	if s.unread {
-		return errors.New("step: call Checked after a launch with checks, before more steps are queued")
+		return errors.New("step: Checked must be called after a launch with checks, before more steps are queued")
 	}
 	if err := s.Err(); err != nil {
 		return err
@@ -247,22 +258,23 @@ func (s *TileSteps) queue(at *streams.Stream, k tileKernel, first, steps int64, 
 // CanCheck reports whether QueueChecked may be called.
 func (s *TileSteps) CanCheck() bool { return s.checked.kernel != nil }
 
-// QueueChecked is Queue with norms of the last step, and with checks of those before. When the launch is done Checked
-// must be called, before more is queued.
+// QueueChecked is Queue with norms of the last step, and with checks of earlier steps. When the launch is done
+// Checked must be called, before more is queued.
 func (s *TileSteps) QueueChecked(at *streams.Stream, first, steps int64, c Checks) error {
 	switch {
 	case !s.CanCheck():
-		return errors.New("step: checks of tiles that are not prepared for them")
+		return errors.New("step: checks must be prepared by PrepareChecks")
 	case c.Until < 0 || c.Every < 1 || c.Every > math.MaxInt32 || c.Until > MaxTileSteps:
-		return fmt.Errorf("step: checks of every %d steps after %d", c.Every, c.Until)
+		return fmt.Errorf("step: checks: Every must be at least 1 and Until at least 0, got %d and %d", c.Every,
+			c.Until)
 	case (steps-2-c.Until)/c.Every+1 > MaxChecks:
-		return fmt.Errorf("step: more than %d checks in one launch", MaxChecks)
+		return fmt.Errorf("step: checks: must be at most %d in one launch", MaxChecks)
 	}
 	return s.queue(at, s.checked, first, steps, c.watch(s.checks))
 }
 
-// Checked returns the norms of this rank's tiles at each check of the launch, and which of them ended it, counted from
-// 1; 0 if it made all its steps. Those after that one are left out.
+// Checked returns the norms of this rank's tiles at each check of the launch, and which check ended it, counted
+// from 1; 0 if it ran all its steps. Norms after that check are omitted.
 func (s *TileSteps) Checked() (norms []reduce.Norms, ended int64) {
 	host := s.group.checks[s.rank].host.Bytes()
 	report := streams.View[int64](host[MaxChecks*normsBytes:])
@@ -271,13 +283,13 @@ func (s *TileSteps) Checked() (norms []reduce.Norms, ended int64) {
 	if ended > 0 {
 		begun = ended
 	}
-	if ended > 0 && s.wide == 0 { // its steps were sent, and are made again
+	if ended > 0 && s.wide == 0 { // its steps were sent, and are run again
 		s.base += s.span.count
 	}
 	return streams.View[reduce.Norms](host[:begun*normsBytes]), ended
 }
 
-// Err returns an error if a wait of the device for a neighbour, or of its thread blocks for each other, timed out.
+// Err returns an error if a wait of the device for a neighbor, or of its thread blocks for each other, timed out.
 func (s *TileSteps) Err() error { return s.group.flags.Err(s.rank, "a step") }
 
 // tileArgs is struct Tiles of tile.cuh, tileSide its struct Side.
@@ -290,7 +302,7 @@ type (
 		held        int64
 		side        [3][2]tileSide
 		inbox       [3]uint64
-		neighbour   [maxFaces]flags.Neighbour
+		neighbor    [maxFaces]flags.Neighbor
 		norms       [2]uint64
 		limit       int64
 		failed      uint64
@@ -304,11 +316,11 @@ type (
 	}
 )
 
-// nobody is NOBODY of tile.cuh: what a side has instead of a neighbour where nothing is stored; -1 is the rank itself.
-const nobody = -2
+// noRank is NO_RANK of tile.cuh: the rank of a side without a store; -1 is the rank itself.
+const noRank = -2
 
-// tileSpan is the first step of a launch, how many it makes, how many launches were before, by what packets are
-// numbered, and the checks.
+// tileSpan holds the first step of a launch, its number of steps, the number of previous launches, the base of
+// packet numbers, and the checks.
 type tileSpan struct {
 	first, count, launch, base int64
 	watch                      tileWatch
@@ -327,10 +339,9 @@ type (
 	}
 )
 
-// stepProgram is a program of many steps with a star that reaches one point: with defines and mirrors of its own, and
-// those that all such programs have.
+// stepProgram returns a program of many steps of a star of radius 1, with common and specific defines and mirrors.
 func stepProgram(
-	file string, s stencil.Stencil, r kernels.Real, defines []string, mirrors ...kernels.Mirror,
+	file string, s stencil.Stencil, r domain.Element, defines []string, mirrors ...kernels.Mirror,
 ) kernels.Program {
 	return kernels.Program{
 		File:    file,
@@ -347,13 +358,13 @@ func stepProgram(
 	}
 }
 
-// variant is what a kernel computes besides steps, as a define of its program.
+// variant is an additional computation of a kernel, as a define of its program.
 type variant string
 
 const (
 	onlySteps variant = ""
 	lastNorms variant = "WITH_NORMS" // the norms of the last step
-	allNorms  variant = "CHECKS"     // those of any steps, see Checks
+	allNorms  variant = "CHECKS"     // norms of intermediate steps, see Checks
 )
 
 // defines returns the defines of a program for a mode of sums.
@@ -364,32 +375,32 @@ func (v variant) defines(mode sums.Mode) []string {
 	return append([]string{string(v)}, mode.Defines()...)
 }
 
-// tileProgram runs the steps of a field in shared memory and registers, by threads as a tiling has them.
-func tileProgram(s stencil.Stencil, r kernels.Real, b *tiling, v variant, mode sums.Mode) kernels.Program {
+// tileProgram runs the steps of a field in shared memory and registers, with the threads of a tiling.
+func tileProgram(s stencil.Stencil, r domain.Element, b *tiling, v variant, mode sums.Mode) kernels.Program {
 	defines := []string{
 		fmt.Sprintf("WIDTH=%d", b.block[0]), fmt.Sprintf("HEIGHT=%d", b.block[1]*b.rows()),
 		fmt.Sprintf("LAYERS=%d", b.block[2]), fmt.Sprintf("REG_LAYERS=%d", b.regLayers),
 	}
 	p := stepProgram("tiles.cu", s, r, append(defines, v.defines(mode)...),
 		kernels.Mirror{Name: "Tiles", Value: tileArgs{}},
-		kernels.Mirror{Name: "NOBODY", Value: nobody},
+		kernels.Mirror{Name: "NO_RANK", Value: noRank},
 		kernels.Mirror{Name: "sizeof(FaceItem)", Value: itemBytes},
 		kernels.Mirror{Name: "THREADS", Value: int(b.threads())},
 		kernels.Mirror{Name: "ROWS", Value: int(b.rows())},
 		kernels.Mirror{Name: "PLANE", Value: int(b.plane())},
 	)
-	if v == allNorms && mode != sums.Fast { // fast sums take less
+	if v == allNorms && mode != sums.Fast { // fast sums need less
 		p.Mirrors = append(p.Mirrors, kernels.Mirror{Name: "sizeof(TileNorms)", Value: int(b.checkBytes())})
 	}
 	return p
 }
 
-// program returns that of a rank.
+// program returns the program of a rank.
 func (f *faceTiles) program(i int, v variant) kernels.Program {
 	return tileProgram(f.stencil, f.real, f.tiling(i, v), v, f.mode)
 }
 
-// tiling returns the tiling of a rank, with other threads where a kernel computes the norms of any steps.
+// tiling returns the tiling of a rank, with other threads for a kernel with norms of intermediate steps.
 func (f *faceTiles) tiling(i int, v variant) *tiling {
 	b := f.boxes[i]
 	if v == allNorms {
@@ -398,14 +409,14 @@ func (f *faceTiles) tiling(i int, v variant) *tiling {
 	return &b
 }
 
-// canCheck reports whether the tiles of a rank have room for checks.
+// canCheck reports whether the tiles of a rank have space for checks.
 func (f *faceTiles) canCheck(i int) bool {
 	b := &f.boxes[i]
 	_, ok := b.checking(f.ranks[i].Device.Shared - tileReserve)
 	return ok && b.size[0]*b.size[1]*b.size[2] <= checkedSum
 }
 
-// makeChecks makes what the checks of all ranks leave, which have so many tiles.
+// makeChecks allocates the results of the checks of all ranks, with the given numbers of tiles.
 func (t *tileRanks) makeChecks(tiles func(rank int) int64) error {
 	ranks := int64(len(t.ranks))
 	addresses, checks := make([]uint64, ranks), make([]checkRoom, ranks)
@@ -428,7 +439,7 @@ func (t *tileRanks) makeChecks(tiles func(rank int) int64) error {
 	return t.resources.Err()
 }
 
-// checkArgs returns where the checks of a rank leave what, and adds that to what a launch uses.
+// checkArgs returns the destinations of the checks of a rank, and adds them to the spans of a launch.
 func (t *tileRanks) checkArgs(spec *streams.KernelSpec, i int) tileChecks {
 	c, ranks := t.checks[i], int64(len(t.ranks))
 	spec.Uses = append(spec.Uses, c.votes.All(), c.tiles.All(), c.voted.All(), c.host.All())
@@ -443,7 +454,7 @@ func (t *tileRanks) checkArgs(spec *streams.KernelSpec, i int) tileChecks {
 	}
 }
 
-// watch returns the checks as a launch has them.
+// watch returns the checks in the form of a launch.
 func (c Checks) watch(before int64) tileWatch {
 	w := tileWatch{every: c.Every, until: c.Until, before: before, limit: c.Tolerance}
 	if c.Finite {
@@ -451,24 +462,24 @@ func (c Checks) watch(before int64) tileWatch {
 	}
 	if c.L2 {
 		w.squares = 1
-		if c.Tolerance >= 0 { // and what sums of squares are off by
+		if c.Tolerance >= 0 { // with a margin for rounding of sums of squares
 			w.limit = c.Tolerance*c.Tolerance*(1+1e-12) + 1e-300
 		}
 	}
 	return w
 }
 
-// Checks lists the steps before the last at which a launch computes norms, and the tolerance at which it stops there. A
-// launch that stops has stored nothing: the fields are as they were before it. It decides by rounded norms: where these
-// are close to the tolerance it may stop at a check whose exact norms are above.
+// Checks selects the steps, before the last, at which a launch computes norms, and the tolerance at which it
+// stops. A launch that stops has no effect on the fields. It uses rounded norms: if these are close to the
+// tolerance it may stop at a check whose exact norms are above.
 type Checks struct {
-	Until, Every int64   // steps of the launch before the first, and from one to the next
-	Tolerance    float64 // the launch stops at a change, over all ranks, of at most this; negative: at none
-	L2           bool    // the change is the root of the sum of its squares, not the largest
-	Finite       bool    // the launch stops at non-finite values
+	Until, Every int64   // steps of the launch before the first check (default 0), and between checks (at least 1)
+	Tolerance    float64 // the launch stops at a change, over all ranks, of at most this; if negative, never
+	L2           bool    // use the root of the sum of squares of the change instead of its maximum; default false
+	Finite       bool    // also stop at non-finite values; default false
 }
 
-// MaxChecks is how many checks a launch may have.
+// MaxChecks is the largest number of checks in a launch.
 const MaxChecks = 1 << 10
 
 const (
@@ -476,15 +487,16 @@ const (
 	checkPacketBytes = 16
 	normsBytes       = int64(unsafe.Sizeof(reduce.Norms{}))
 	reportBytes      = 16
-	checkedSum       = 1 << 23 // points, of which a GPU joins the sums as 64-bit integers
-	foldedNumbers    = 4       // of a sum in struct SumRows of folding.cuh, beside its window
+	checkedSum       = 1 << 23 // points; a GPU joins their sums as 64-bit integers
+	foldedNumbers    = 4       // of a sum in struct SumRows of folding.cuh, besides its window
 )
 
-// maxCheckThreads is the most threads of a block that takes norms within a launch: more have too few registers.
+// maxCheckThreads is the largest number of threads of a block that computes norms within a launch, limited by
+// registers.
 const maxCheckThreads = 512
 
-// checking returns the tiling with the threads of blocks that take norms within a launch: a warp at least, some of
-// whose threads may have no points. ok is false where there is no room for that, in a GPU's shared memory.
+// checking returns the tiling with threads for norms within a launch: at least a warp, some of whose threads may
+// have no points. ok is false if shared memory has no space for that.
 func (b tiling) checking(room int64) (c tiling, ok bool) {
 	layer := b.block[0] * b.block[1]
 	if !b.whole() || layer > maxCheckThreads {
@@ -507,7 +519,7 @@ func (b *tiling) checkBytes() int64 {
 	return rows*sums*(8*foldedNumbers+4) + normsBytes + 4*sums*warpThreads
 }
 
-// exchangesIn returns how many exchanges a launch of so many steps has, see Place of wide_tiles.cu.
+// exchangesIn returns the number of exchanges in a launch, see Place of wide_tiles.cu.
 func exchangesIn(steps, wide int64) int64 {
 	if 1 < steps && steps <= wide {
 		return 1

@@ -1,6 +1,6 @@
-// Package step runs many time steps in one launch, with a field that stays on the multiprocessors. A TileGroup cuts the
-// boxes of some devices into tiles, one for each thread block, and TileSteps launches the steps of one device. Tiles
-// send each other the values of their faces with the numbers of steps, over links too.
+// Package step runs many time steps in one launch, with a field that stays on the multiprocessors. A TileGroup
+// divides the boxes of some devices into tiles, one per thread block, and TileSteps launches the steps of one
+// device. Tiles send each other the values of their faces along with step numbers, also over links.
 package step
 
 import (
@@ -15,20 +15,19 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// TileRank is one device's part of steps whose field stays on the multiprocessors. Step n reads
+// TileRank is the part of one device in steps whose field stays on the multiprocessors. Step n reads
 // Fields[(n-1)%2] and writes Fields[n%2].
 type TileRank struct {
-	Device *streams.Device
-	Fields [2]kernels.Array // of one layout
-	Stores []kernels.GhostStore
+	Device *streams.Device      // the GPU
+	Fields [2]kernels.Array     // both with the same layout
+	Stores []kernels.GhostStore // stores of boundary points into ghosts; default none
 }
 
-// ErrNoTiles says that the fields do not fit on the multiprocessors, or that tiles cannot exchange
-// what is stored.
-var ErrNoTiles = errors.New("step: the fields do not stay on the multiprocessors")
+// ErrNoTiles means that the fields do not fit on the multiprocessors, or that tiles do not support the stores.
+var ErrNoTiles = errors.New("step: the fields cannot stay on the multiprocessors")
 
-// sideStore is where the points at a side go: ghosts at a side of a rank. store is its
-// place in the rank's list; -1 where they go nowhere.
+// sideStore is the destination of the points at a side: ghosts at a side of a rank. store is its index in the
+// rank's list, or -1 if there is none.
 type sideStore struct {
 	store, to int
 	high      bool
@@ -41,16 +40,16 @@ func side(high bool) int {
 	return 0
 }
 
-// tileRanks are the ranks of a TileGroup, and what tiles of either kind share.
+// tileRanks are the ranks of a TileGroup, and the common state of both kinds of tiles.
 type tileRanks struct {
 	resources streams.Resources
 	compiler  *kernels.Compiler
 	stencil   stencil.Stencil
-	real      kernels.Real
+	real      domain.Element
 	mode      sums.Mode
 	ranks     []TileRank
 	limit     time.Duration
-	flags     *flags.Network // a line for each neighbour, counting launches of its tiles that store into ghosts here
+	flags     *flags.Network // a line per neighbor, which counts launches of its tiles that store into ghosts here
 	inbox     []*streams.Memory
 	checks    []checkRoom // by rank; nil before PrepareChecks
 }
@@ -62,42 +61,40 @@ type faceTiles struct {
 	sides [][3][2]sideStore
 }
 
-// maxFaces is how many sides a rank has.
+// maxFaces is the number of sides of a rank.
 const maxFaces = 6
 
-// count returns how many tiles a rank has.
+// count returns the number of tiles of a rank.
 func (f *faceTiles) count(rank int) int64 {
 	t := f.boxes[rank].tiles
 	return t[0] * t[1] * t[2]
 }
 
-// Close frees its memory. Closing twice is not an error.
+// Close frees the memory. Closing twice is allowed.
 func (t *tileRanks) Close() error { return t.resources.Close() }
 
-// tileReserve is what a block of tiles.cu needs of shared memory beside its tile.
+// tileReserve is the shared memory in bytes that a block of tiles.cu needs besides its tile.
 const tileReserve = 1 << 10
 
-// itemBytes are those of struct FaceItem of tile.cuh.
+// itemBytes is the size of struct FaceItem of tile.cuh.
 const itemBytes = 8
 
-// tiling is a box cut into tiles, and the threads of a block: layers as wide and high as the
-// largest tile, whose threads share its depth; or one layer where registers hold a part, of
-// threads that have several rows.
+// tiling is a box divided into tiles, and the threads of a block: layers as wide and high as the largest tile,
+// whose threads share its depth; or, if registers hold a part, one layer of threads with several rows each.
 type tiling struct {
 	dims        int
 	element     int64    // bytes
 	size, tiles [3]int64 // along x, y and the depth
 	block       [3]int64
-	regLayers   int64 // layers that registers hold of each tile; shared memory holds the others
+	regLayers   int64 // layers of each tile in registers; shared memory holds the others
 	shared      int64 // bytes
 }
 
-// tileRoom is what a GPU has for tiles: multiprocessors, and shared memory of each for one
-// block, in bytes.
+// tileRoom is the capacity of a GPU for tiles: multiprocessors, and bytes of shared memory per block.
 type tileRoom struct{ cores, shared int64 }
 
-// bestTiling cuts a box into tiles, no more than there are multiprocessors, so that a step
-// takes the least by an estimate. ok is false where the tiles do not fit.
+// bestTiling divides a box into tiles, at most one per multiprocessor, with the least estimated time per step. ok
+// is false if the tiles do not fit.
 func bestTiling(dims int, size [3]int64, element int64, room tileRoom) (best tiling, ok bool) {
 	least, cores := int64(0), room.cores
 	var tiles [3]int64
@@ -117,8 +114,8 @@ func bestTiling(dims int, size [3]int64, element int64, room tileRoom) (best til
 	return best, ok
 }
 
-// The most threads of a block, and of those the most layers; and where registers hold a part,
-// the most threads, the fewest, the most layers, and the most bytes that the points of a thread take.
+// Limits of a block: threads and layers; and if registers hold a part, the largest and smallest number of threads,
+// the largest number of layers, and the largest number of bytes of points per thread.
 const (
 	maxTileThreads = 1024
 	maxTileLayers  = 64
@@ -129,7 +126,7 @@ const (
 	maxRegBytes   = 160
 )
 
-// hold has shared memory hold whole tiles, if they fit.
+// hold stores whole tiles in shared memory, if they fit.
 func (b *tiling) hold(room tileRoom) bool {
 	x, y, depth := b.largest(0), b.largest(1), b.largest(2)
 	if x*y > maxTileThreads {
@@ -142,9 +139,9 @@ func (b *tiling) hold(room tileRoom) bool {
 	return b.shared <= room.shared
 }
 
-// holdPart has registers hold as few layers of tiles as can be, and shared memory the others.
-// A thread of such tiles is at one face along each axis at most. They have no list of items:
-// they are worth it where they take half of a block.
+// holdPart stores as few layers of tiles as possible in registers, and the others in shared memory. A thread of
+// such tiles is at one face along each axis at most. They have no list of items, which would pay off only for half
+// of a block.
 func (b *tiling) holdPart(room tileRoom) bool {
 	x, y, least := b.largest(0), b.largest(1), b.size[2]/b.tiles[2]
 	if b.size[0]/b.tiles[0] < 2 || b.dims == 3 && b.size[1]/b.tiles[1] < 3 {
@@ -163,7 +160,7 @@ func (b *tiling) holdPart(room tileRoom) bool {
 	return false
 }
 
-// rows returns how many a thread has.
+// rows returns the number of rows per thread.
 func (b *tiling) rows() int64 {
 	if b.regLayers > 0 && b.dims == 3 {
 		return 2
@@ -171,7 +168,7 @@ func (b *tiling) rows() int64 {
 	return 1
 }
 
-// maxRegLayersOf returns the most layers of a tile that registers may hold.
+// maxRegLayersOf returns the largest number of layers of a tile in registers.
 func maxRegLayersOf(dims int, element int64) int64 {
 	b := tiling{dims: dims, regLayers: 1}
 	return min(maxRegBytes/(b.rows()*element), maxRegLayers)
@@ -180,13 +177,13 @@ func maxRegLayersOf(dims int, element int64) int64 {
 // whole reports whether shared memory holds all layers.
 func (b *tiling) whole() bool { return b.regLayers == 0 }
 
-// held returns the layers that shared memory holds of the largest tile.
+// held returns the layers of the largest tile in shared memory.
 func (b *tiling) held() int64 { return b.largest(2) - b.regLayers }
 
 func (b *tiling) threads() int64 { return b.block[0] * b.block[1] * b.block[2] }
 
-// plane returns how many cells layers are apart in shared memory, with ghosts around them: an
-// odd number, so that points above each other lie in different banks.
+// plane returns the distance of layers in shared memory in cells, including ghosts: an odd number, so that points
+// above each other are in different banks.
 func (b *tiling) plane() int64 {
 	if b.dims == 2 {
 		return (b.block[0] + 2) | 1
@@ -194,21 +191,20 @@ func (b *tiling) plane() int64 {
 	return (b.block[0]+2)*(b.block[1]*b.rows()+2) | 1
 }
 
-// share counts the bytes of shared memory: cells for the layers that are held and the ghosts
-// around them; for layers in registers two by which threads see them, and the ghosts beside
-// them; for a list of items where threads form several layers; in the end for a sum of
-// each thread.
+// share computes the bytes of shared memory: cells for the layers in shared memory and their ghosts; for layers in
+// registers, two through which threads exchange values, and their ghosts; a list of items if threads form several
+// layers; at the end a sum per thread.
 func (b *tiling) share() {
 	x, y, layers := b.block[0], b.block[1]*b.rows(), b.held()
-	beside := 2 * y
+	border := 2 * y
 	if b.dims == 3 {
-		beside += 2 * x
+		border += 2 * x
 	}
 	cells := b.plane() * layers
 	if b.whole() {
 		cells += b.plane() * 2
 	} else {
-		cells += 2*x*y + (b.regLayers|1)*beside
+		cells += 2*x*y + (b.regLayers|1)*border
 	}
 	b.shared = ceil(cells*b.element, 16) * 16
 	if b.block[2] > 1 {
@@ -220,7 +216,7 @@ func (b *tiling) share() {
 // largest returns the points of the largest tile along an axis.
 func (b *tiling) largest(axis int) int64 { return ceil(b.size[axis], b.tiles[axis]) }
 
-// packets returns those of the largest tile that has neighbours on all sides.
+// packets returns the number of packets of the largest tile that has neighbors on all sides.
 func (b *tiling) packets() int64 {
 	x, y, depth := b.largest(0), b.largest(1), b.largest(2)
 	if b.dims == 2 {
@@ -229,8 +225,8 @@ func (b *tiling) packets() int64 {
 	return 2 * (x*y + x*depth + y*depth)
 }
 
-// cost estimates the cycles of a step: those in which shared memory moves values, the trips of
-// packets, barriers. It puts the tilings in the order of what was measured on an H200, or nearly.
+// cost estimates the cycles of a step: those in which shared memory moves values, the latency of packets,
+// barriers. Its order of tilings is nearly the order measured on an H200.
 func (b *tiling) cost() int64 {
 	const barrier, trip = 150, 500
 	threads, column := b.threads()*b.rows(), ceil(b.largest(2), b.block[2])
@@ -239,7 +235,7 @@ func (b *tiling) cost() int64 {
 		accesses = 7 - b.rows()
 	}
 	shared := ceil(threads, 32) * column * accesses * b.element / 4
-	if b.block[0]%16 != 0 { // warps that cross rows take more turns
+	if b.block[0]%16 != 0 { // warps that span rows take more cycles
 		shared += shared / 2
 	}
 	packets := b.packets()
@@ -250,11 +246,11 @@ func (b *tiling) cost() int64 {
 // ceil returns n/by, rounded up.
 func ceil[T int | int64](n, by T) T { return (n + by - 1) / by }
 
-// area returns the points of a side of the box.
+// area returns the number of points of a side of the box.
 func (b *tiling) area(axis int) int64 { return b.size[0] * b.size[1] * b.size[2] / b.size[axis] }
 
-// axisOf returns the axis of a field that an axis of tiles is: in two dimensions tiles are
-// one point deep along their second, which no field has then.
+// axisOf returns the axis of a field for an axis of tiles: in two dimensions tiles are one point deep along their
+// second axis, which the field does not have.
 func (t *tileRanks) axisOf(axis int) int {
 	if t.stencil.Dims == 2 && axis > 0 {
 		return 3 - axis
@@ -270,7 +266,7 @@ func (t *tileRanks) size(i int) (size [3]int64) {
 	return size
 }
 
-// sideStores finds the sides that a rank's stores take points from.
+// sideStores finds the sides from which a rank's stores take points.
 func (f *faceTiles) sideStores(i int) (sides [3][2]sideStore, ok bool) {
 	for axis := range sides {
 		sides[axis] = [2]sideStore{{store: -1}, {store: -1}}
@@ -290,9 +286,9 @@ func (f *faceTiles) sideStores(i int) (sides [3][2]sideStore, ok bool) {
 	return sides, true
 }
 
-// sideOf finds the side of a box that a store takes its points from, and at which side of the other its ghosts are: the
-// opposite one, or behind a wall the same. Where a box is one point thick a store of a rank to itself fits both. It is
-// taken as one behind a wall, which needs no store at the other side.
+// sideOf finds the side of a box from which a store takes its points, and the side of the other box with its
+// ghosts: the opposite one, or the same behind a physical face. If a box is one point thick, a store of a rank to
+// itself matches both, and counts as one behind a physical face, which needs no store at the other side.
 func (f *faceTiles) sideOf(
 	rank int, st kernels.GhostStore, owned domain.Box, width domain.Radius,
 ) (axis, high, there int, found bool) {
@@ -320,17 +316,17 @@ func (f *faceTiles) sideOf(
 	return 0, 0, 0, false
 }
 
-// packetBytes are those of a packet: each 4 bytes of a value come with 4 of the step.
+// packetBytes is the size of a packet: each 4 bytes of a value come with 4 bytes of the step number.
 func (t *tileRanks) packetBytes() int64 { return 2 * int64(t.real.Size()) }
 
-// slot returns where in the inbox of a rank packets of even steps lie that cross a cut
-// between tiles, or one of its sides, upwards or downwards.
+// slot returns the location in the inbox of a rank of packets of even steps that cross a boundary between tiles,
+// or one of its sides, upwards or downwards.
 func (f *faceTiles) slot(i, axis int, cut int64, down int) int64 {
 	b := &f.boxes[i]
 	return f.inboxOffset(i, axis) + (cut*2+int64(down))*2*b.area(axis)*f.packetBytes()
 }
 
-// inboxOffset returns where the packets of an axis begin, and for one axis more their end.
+// inboxOffset returns the offset of the packets of an axis, or of their end for the axis after the last.
 func (f *faceTiles) inboxOffset(i, axis int) (bytes int64) {
 	b := &f.boxes[i]
 	for a := range axis {
@@ -342,8 +338,8 @@ func (f *faceTiles) inboxOffset(i, axis int) (bytes int64) {
 	return bytes
 }
 
-// emptyInbox returns the words of an inbox in which no packet is of a step that its place waits for: places
-// of even steps begin with an odd one.
+// emptyInbox returns the words of an inbox without valid packets: locations of even steps begin with an odd
+// number.
 func (f *faceTiles) emptyInbox(i int) []uint64 {
 	words := make([]uint64, f.inboxOffset(i, len(f.boxes[i].tiles))/8)
 	for axis, tiles := range f.boxes[i].tiles {
@@ -385,7 +381,7 @@ func (f *faceTiles) tilesToward(i, other int) (tiles int64) {
 	return tiles
 }
 
-// checkRoom is what the checks of a rank leave.
+// checkRoom holds the results of the checks of a rank.
 type checkRoom struct {
 	votes *streams.Memory
 	tiles *streams.Memory // norms of tiles, as packets

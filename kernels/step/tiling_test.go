@@ -4,9 +4,8 @@ import (
 	"testing"
 )
 
-// A box is cut into no more tiles than there are multiprocessors, each with no more
-// threads and no more memory than a block may have; registers hold what shared memory cannot,
-// but no more than there are, or the box is not cut.
+// A box is divided into at most one tile per multiprocessor, within the limits of threads and memory per block.
+// Registers hold the layers that shared memory cannot, within their capacity; otherwise there is no tiling.
 func TestTilings(t *testing.T) {
 	room := tileRoom{cores: 132, shared: 227<<10 - tileReserve}
 	for _, c := range []struct {
@@ -43,7 +42,7 @@ func TestTilings(t *testing.T) {
 			how = "in part"
 		}
 		if how != c.fits {
-			t.Errorf("%v of %d bytes: fits %s", c.size, c.element, how)
+			t.Errorf("%v of %d bytes: got fits %s", c.size, c.element, how)
 		}
 		if !ok {
 			continue
@@ -51,38 +50,39 @@ func TestTilings(t *testing.T) {
 		tiles, threads := b.tiles[0]*b.tiles[1]*b.tiles[2], b.block[0]*b.block[1]*b.block[2]
 		for axis := range b.tiles {
 			if b.tiles[axis]*b.largest(axis) < b.size[axis] {
-				t.Errorf("%v: %d tiles of %d along axis %d", c.size, b.tiles[axis], b.largest(axis), axis)
+				t.Errorf("%v: got %d tiles of %d along axis %d", c.size, b.tiles[axis], b.largest(axis), axis)
 			}
 		}
 		height, layer := b.block[1]*b.rows(), b.largest(0)*b.largest(1)
-		cells, beside := b.largest(0)+2, 2*b.largest(1)
+		cells, border := b.largest(0)+2, 2*b.largest(1)
 		if c.dims == 3 {
-			cells, beside = cells*(b.largest(1)+2), beside+2*b.largest(0)
+			cells, border = cells*(b.largest(1)+2), border+2*b.largest(0)
 		}
 		cells *= b.held()
 		if b.whole() {
 			cells += 2 * layer
 		} else {
-			cells += 2*layer + b.regLayers*beside
+			cells += 2*layer + b.regLayers*border
 		}
 		need := c.element * cells
 		if b.block[2] > 1 {
 			need += 8 * b.packets()
 		}
 		if tiles > room.cores || threads > 1024 || b.block[2] > 64 || b.shared > room.shared || b.shared < need {
-			t.Errorf("%v: %+v", c.size, b)
+			t.Errorf("%v: got %+v", c.size, b)
 		}
 		if !b.whole() && (threads > 512 || b.block[2] > 1 || b.regLayers*b.rows()*c.element > 160 || b.regLayers > 32 || b.regLayers >= c.size[2]/b.tiles[2]) {
-			t.Errorf("%v: %+v", c.size, b)
+			t.Errorf("%v: got %+v", c.size, b)
 		}
 		if b.block[0] < b.largest(0) || height < b.largest(1) || b.block[2] > b.largest(2) {
-			t.Errorf("%v: threads %v for tiles of up to %d x %d x %d", c.size, b.block, b.largest(0), b.largest(1), b.largest(2))
+			t.Errorf("%v: got threads %v for tiles of up to %d x %d x %d", c.size, b.block, b.largest(0), b.largest(1), b.largest(2))
 		}
 		t.Logf("%v of %d bytes: %+v", c.size, c.element, b)
 	}
 }
 
-// Blocks that take norms within a launch are whole warps at least, however small the tiles of a GPU with many multiprocessors are.
+// Blocks that compute norms within a launch have whole warps, even if the tiles of a GPU with many multiprocessors
+// are small.
 func TestTilesHaveRoomForChecks(t *testing.T) {
 	room := tileRoom{cores: 132, shared: 227<<10 - tileReserve}
 	for _, c := range []struct {
@@ -91,17 +91,17 @@ func TestTilesHaveRoomForChecks(t *testing.T) {
 	}{{3, [3]int64{1, 1, 1}}, {2, [3]int64{33, 1, 47}}, {2, [3]int64{5, 1, 4}}, {3, [3]int64{6, 7, 8}}, {3, [3]int64{9, 20, 31}}, {3, [3]int64{64, 64, 64}}, {2, [3]int64{1024, 1, 1024}}} {
 		b, ok := bestTiling(c.dims, c.size, 8, room)
 		if !ok {
-			t.Fatalf("no tiles of %v", c.size)
+			t.Fatalf("bestTiling of %v: got false", c.size)
 		}
 		checked, ok := b.checking(room.shared)
 		if threads := checked.threads(); !ok || threads < 32 || threads > 512 || checked.shared < b.plane()*b.largest(2)*8 {
-			t.Errorf("%v: %t, %+v", c.size, ok, checked)
+			t.Errorf("%v: got %t, %+v", c.size, ok, checked)
 		}
 	}
 }
 
-// A box is cut into no more tiles than there are multiprocessors, which with ghosts on all sides where there are some fit twice into shared memory beside
-// their items, with blocks of whole warps that have a thread for each cell that is swept; or it is not cut.
+// A box is divided into at most one tile per multiprocessor. Two copies with ghosts fit in shared memory along
+// with their items, and blocks have whole warps with a thread per swept cell. Otherwise there is no tiling.
 func TestWideTilings(t *testing.T) {
 	room := tileRoom{cores: 132, shared: 227<<10 - wideReserve}
 	for _, c := range []struct {
@@ -128,7 +128,7 @@ func TestWideTilings(t *testing.T) {
 	} {
 		b, ok := bestWideTiling(c.dims, c.size, c.wide, c.element, c.steps, room)
 		if ok != c.fits {
-			t.Errorf("%v of %d bytes with %d steps: fits %t", c.size, c.element, c.steps, ok)
+			t.Errorf("%v of %d bytes with %d steps: got fits %t", c.size, c.element, c.steps, ok)
 		}
 		if !ok {
 			continue
@@ -151,16 +151,16 @@ func TestWideTilings(t *testing.T) {
 		threads := b.threads()
 		if b.tiles[0]*b.tiles[1]*b.tiles[2] > room.cores || threads > 1024 || threads%32 > 0 || b.columns() < swept || b.column()*b.layers < b.extent(2)-2 ||
 			b.shared(ball) > room.shared || b.shared(ball) < 2*cells*c.element+8*ball || b.cells() < cells {
-			t.Errorf("%v with %d steps: %+v of %d threads", c.size, c.steps, b, threads)
+			t.Errorf("%v with %d steps: got %+v of %d threads", c.size, c.steps, b, threads)
 		}
 		if checked, ok := b.checking(); !ok || checked.threads() > 512 || checked.shared(ball) != b.shared(ball) {
-			t.Errorf("%v with %d steps: %+v with checks, %t", c.size, c.steps, checked, ok)
+			t.Errorf("%v with %d steps: got %+v with checks, %t", c.size, c.steps, checked, ok)
 		}
 		t.Logf("%v of %d bytes with %d steps: %+v, %d threads", c.size, c.element, c.steps, b, threads)
 	}
 }
 
-// The ghosts of a tile are as many as there are points around it that lie no farther than the steps.
+// The ghosts of a tile are all points around it at a distance of at most the number of steps.
 func TestGhostsOfATile(t *testing.T) {
 	for steps := int64(2); steps < 6; steps++ {
 		b := wideTiling{dims: 3, steps: steps, size: [3]int64{5, 7, 3}, tiles: [3]int64{1, 1, 1}, ghosts: [3]int64{steps, steps, steps}}
@@ -176,12 +176,13 @@ func TestGhostsOfATile(t *testing.T) {
 			}
 		}
 		if got := b.ball(); got != want {
-			t.Errorf("%d steps: %d ghosts, not %d", steps, got, want)
+			t.Errorf("%d steps: got %d ghosts, want %d", steps, got, want)
 		}
 	}
 }
 
-// A launch has an exchange after each group but the last, of which the first is as short as the others need, and has one step in a launch of few.
+// A launch has an exchange after each group except the last. The first group is short if needed, and has one step
+// in a launch of few.
 func TestExchangesOfALaunch(t *testing.T) {
 	for wide := int64(2); wide < 6; wide++ {
 		for steps := int64(1); steps < 40; steps++ {
@@ -194,7 +195,7 @@ func TestExchangesOfALaunch(t *testing.T) {
 				exchanges++
 			}
 			if got := exchangesIn(steps, wide); got != exchanges {
-				t.Errorf("%d steps in groups of %d: %d exchanges, not %d", steps, wide, got, exchanges)
+				t.Errorf("%d steps in groups of %d: got %d exchanges, want %d", steps, wide, got, exchanges)
 			}
 		}
 	}

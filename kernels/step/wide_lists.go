@@ -9,19 +9,19 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// wideGhost is a ghost of a tile: its cell, and where its owner has the point.
+// wideGhost is a ghost of a tile: its cell, and the location of its point at the owner.
 type wideGhost struct {
 	cell           int
 	rank, tile, of int // the owner, its tile, and the cell there
 }
 
-// cellOf returns the number of a point of a tile, or of a ghost, in shared memory.
+// cellOf returns the index of a point or ghost of a tile in shared memory.
 func (b *wideTiling) cellOf(p [3]int) int {
 	g := b.ghosts
 	return p[0] + int(g[0]) + (p[1]+int(g[1]))*int(b.extent(0)) + (p[2]+int(g[2]))*int(b.plane())
 }
 
-// findTile returns a tile of a rank: where it lies, and how far it and its ghosts are swept.
+// findTile returns a tile of a rank: its location, and how far it and its ghosts are swept.
 func (w *wideTiles) findTile(i int, at [3]int) (t wideTile) {
 	r, b := &w.ranksOf[i], &w.boxes[i]
 	for a := range at {
@@ -38,7 +38,7 @@ func (w *wideTiles) findTile(i int, at [3]int) (t wideTile) {
 	return t
 }
 
-// findGhosts returns the ghosts that all tiles receive, by rank and tile, those of one owner behind each other.
+// findGhosts returns the received ghosts of all tiles, by rank and tile, grouped by owner.
 func (w *wideTiles) findGhosts() (all [][][]wideGhost, err error) {
 	w.lists = make([]wideLists, len(w.ranks))
 	for i := range w.ranks {
@@ -70,15 +70,15 @@ func (w *wideTiles) ghostsOf(i int, t *wideTile) (all []wideGhost, err error) {
 	}
 	for z := int(t.from[2]); z < int(t.to[2]); z++ {
 		for y := int(t.from[1]); y < int(t.to[1]); y++ {
-			beside := t.outside(2, z) + t.outside(1, y)
-			left := w.steps - beside
+			distance := t.outside(2, z) + t.outside(1, y)
+			left := w.steps - distance
 			for x := max(int(t.from[0]), -left); left >= 0 && x < min(int(t.to[0]), int(t.n[0])+left); x++ {
-				if beside == 0 && x >= 0 && x < int(t.n[0]) {
+				if distance == 0 && x >= 0 && x < int(t.n[0]) {
 					x = int(t.n[0]) - 1
-					continue // it is the tile's own
+					continue // a point of the tile
 				}
 				if !add([3]int{x, y, z}) {
-					return nil, fmt.Errorf("%w: rank %d: no neighbour has the point %d, %d, %d beside a tile",
+					return nil, fmt.Errorf("%w: rank %d: a neighbor must own the point %d, %d, %d next to a tile",
 						ErrNoTiles, i, x, y, z)
 				}
 			}
@@ -93,10 +93,10 @@ func (w *wideTiles) ghostsOf(i int, t *wideTile) (all []wideGhost, err error) {
 	return all, nil
 }
 
-// outside returns how far a place lies beyond a tile along an axis.
+// outside returns the distance of a point from a tile along an axis.
 func (t *wideTile) outside(axis, at int) int { return max(0, -at, at-int(t.n[axis])+1) }
 
-// ghostAt returns the ghost of a tile of a rank at a place.
+// ghostAt returns the ghost of a tile of a rank at a point.
 func (w *wideTiles) ghostAt(i int, t *wideTile, p [3]int) (g wideGhost, ok bool) {
 	r := &w.ranksOf[i]
 	var dir, at [3]int
@@ -129,8 +129,9 @@ func (w *wideTiles) ghostAt(i int, t *wideTile, p [3]int) (g wideGhost, ok bool)
 	return g, true
 }
 
-// neighbours returns those of each rank: whose points it has as ghosts, and into whose ghosts it stores.
-func (w *wideTiles) neighbours(ghosts [][][]wideGhost) [][]int {
+// neighbors returns the neighbors of each rank: those whose points it has as ghosts, and those into whose ghosts
+// it stores.
+func (w *wideTiles) neighbors(ghosts [][][]wideGhost) [][]int {
 	all := make([][]int, len(w.ranks))
 	meet := func(i, k int) {
 		for _, pair := range [][2]int{{i, k}, {k, i}} {
@@ -156,7 +157,7 @@ func (w *wideTiles) neighbours(ghosts [][][]wideGhost) [][]int {
 	return all
 }
 
-// code returns how items of a rank name another, or the rank itself.
+// code returns the code by which items of a rank name another rank, or the rank itself.
 func (w *wideTiles) code(of, rank int) int {
 	if of == rank {
 		return hereCode
@@ -164,19 +165,20 @@ func (w *wideTiles) code(of, rank int) int {
 	return w.flags.Place(rank, of)
 }
 
-// deal has a tile of a rank wait for another rank, and tell it.
+// deal makes a tile of a rank wait for another rank, and signal it.
 func (w *wideTiles) deal(i, tile, other int) {
 	if i != other {
 		w.lists[i].tiles[tile].near |= 1 << w.code(i, other)
 	}
 }
 
-// packetAlignment is where the packets of a tile begin: those of a warp then lie in as few lines of memory as can be.
+// packetAlignment is the alignment of the packets of a tile, which minimizes the memory lines per warp.
 const packetAlignment = 16
 
-// list lists what each tile sends and receives: a packet has the place of its ghost among those of its receiver.
+// list lists the packets that each tile sends and receives: the index of a packet is that of its ghost among those
+// of its receiver.
 func (w *wideTiles) list(ghosts [][][]wideGhost) error {
-	out := make([][][]uint64, len(w.ranks)) // by rank and tile: what it sends
+	out := make([][][]uint64, len(w.ranks)) // by rank and tile: sent packets
 	for i := range w.ranks {
 		out[i] = make([][]uint64, len(ghosts[i]))
 	}
@@ -195,7 +197,7 @@ func (w *wideTiles) list(ghosts [][][]wideGhost) error {
 			packets = ceil(packets+int64(len(all)), packetAlignment) * packetAlignment
 		}
 		if packets >= 1<<27 {
-			return fmt.Errorf("%w: %d packets of a device", ErrNoTiles, packets)
+			return fmt.Errorf("%w: number of packets of a device must fit in 32 bits, got %d", ErrNoTiles, packets)
 		}
 		w.odd = max(w.odd, packets, packetAlignment)
 	}
@@ -208,7 +210,7 @@ func (w *wideTiles) list(ghosts [][][]wideGhost) error {
 	return nil
 }
 
-// dealByStores has tiles store what of them lies in ghosts, and tell the ranks into whose.
+// dealByStores makes tiles store their points into ghosts, and signal the owners of the ghosts.
 func (w *wideTiles) dealByStores(i int) {
 	for at, c := range w.copies(i) {
 		for k := range w.lists[i].tiles {
@@ -224,7 +226,7 @@ func (w *wideTiles) dealByStores(i int) {
 	}
 }
 
-// putItems puts the items of all tiles of a rank behind each other.
+// putItems concatenates the items of all tiles of a rank.
 func (w *wideTiles) putItems(i int, ghosts [][]wideGhost, out [][]uint64) error {
 	l := &w.lists[i]
 	for k := range l.tiles {
@@ -245,13 +247,13 @@ func (w *wideTiles) putItems(i int, ghosts [][]wideGhost, out [][]uint64) error 
 	}
 	if have, room := w.boxes[i].shared(l.most), w.ranks[i].Device.Shared-wideReserve; have > room {
 		return fmt.Errorf(
-			"%w: a tile of device %v with ghosts %d wide and %d packets takes %d bytes of shared memory; there are %d",
+			"%w: a tile of device %v with ghosts %d wide and %d packets: needs %d bytes of shared memory, has %d",
 			ErrNoTiles, w.ranks[i].Device, w.steps, l.most, have, room)
 	}
 	return nil
 }
 
-// copies returns what a rank stores into ghosts after a launch.
+// copies returns the stores of a rank into ghosts after a launch.
 func (w *wideTiles) copies(i int) (all []wideCopy) {
 	owned := w.ranks[i].Fields[0].Layout.Owned
 	for _, st := range w.ranks[i].Stores {
@@ -273,14 +275,14 @@ func (t *tileRanks) along(v domain.Vec) (p [3]int) {
 	return p
 }
 
-// wideRank finds out what the ghosts of a rank are from what is stored into them.
+// wideRank determines the kinds of ghosts of a rank from the stores into them.
 func (w *wideTiles) wideRank(i int) (r wideRank, err error) {
 	l := w.ranks[i].Fields[0].Layout
 	r.size = w.along(l.Owned.Size())
 	if w.stencil.Dims == 2 {
-		r.mirrors[1] = [2]bool{true, true} // nothing lies there
+		r.mirrors[1] = [2]bool{true, true} // there are no ghosts
 	}
-	var beyond []domain.Direction // several sides
+	var beyond []domain.Direction // of edges and corners
 	for _, faces := range []bool{true, false} {
 		for from, rank := range w.ranks {
 			for _, st := range rank.Stores {
@@ -288,13 +290,16 @@ func (w *wideTiles) wideRank(i int) (r wideRank, err error) {
 					continue
 				}
 				dir, ok := directionOf(l.Owned, st.Ghost)
-				if !ok || !st.Copies() {
-					return r, fmt.Errorf("a store into %v, which no tile sends", st.Ghost)
+				if !st.Copies() {
+					return r, errors.New("ghosts behind faces: must be a copy from a side")
+				}
+				if !ok {
+					return r, fmt.Errorf("store into %v: must be a copy from a side", st.Ghost)
 				}
 				if faces != (orderOf(dir) == 1) {
 					continue
 				}
-				if !faces && !w.behindNeighbours(&r, dir) {
+				if !faces && !w.behindNeighbors(&r, dir) {
 					beyond = append(beyond, dir)
 					continue
 				}
@@ -304,15 +309,18 @@ func (w *wideTiles) wideRank(i int) (r wideRank, err error) {
 			}
 		}
 	}
+	if w.row() {
+		r.mirrors[2] = [2]bool{true, true} // nothing is read there
+	}
 	for _, dir := range beyond {
 		if !w.behindMirrors(&r, dir) {
-			return r, errors.New("a store beside a wall whose ghosts keep their values")
+			return r, errors.New("a store must not be next to a side whose ghosts keep their values")
 		}
 	}
 	return r, w.complete(&r, l)
 }
 
-// directionOf returns in which direction of a box another one lies wholly.
+// directionOf returns the direction of a box in which another one is located entirely.
 func directionOf(owned, b domain.Box) (dir domain.Direction, ok bool) {
 	for a := range dir {
 		switch {
@@ -327,10 +335,10 @@ func directionOf(owned, b domain.Box) (dir domain.Direction, ok bool) {
 	return dir, dir != domain.Direction{}
 }
 
-// orderOf returns along how many axes a direction leads.
+// orderOf returns the number of axes of a direction.
 func orderOf(dir domain.Direction) int { return dir[0]*dir[0] + dir[1]*dir[1] + dir[2]*dir[2] }
 
-// addStore takes a store into ghosts in a direction into account: those of a neighbour, or of a mirror.
+// addStore registers a store into ghosts in a direction: those of a neighbor, or of a mirror.
 func (w *wideTiles) addStore(r *wideRank, i, from int, st kernels.GhostStore, dir domain.Direction) error {
 	owned, one := w.ranks[i].Fields[0].Layout.Owned, domain.UniformRadius(w.stencil.Dims, 1)
 	d := w.along(domain.Vec(dir))
@@ -348,20 +356,20 @@ func (w *wideTiles) addStore(r *wideRank, i, from int, st kernels.GhostStore, di
 	}
 	need, owner := domain.GhostBox(owned, dir, domain.UniformRadius(w.stencil.Dims, w.steps)), &r.owners[codeOf(d)]
 	if owner.known || st.Ghost.Intersect(need) != need {
-		return fmt.Errorf("a store into %v, which is not all of %v, or is a second one", st.Ghost, need)
+		return fmt.Errorf("store into %v: must be all of %v, and the only one", st.Ghost, need)
 	}
 	their := w.ranks[from].Fields[0].Layout.Owned
 	if st.Send.Intersect(their) != st.Send {
-		return fmt.Errorf("a store from %v, which rank %d does not own", st.Send, from)
+		return fmt.Errorf("store from %v: must be owned by rank %d", st.Send, from)
 	}
 	shift := owned.Lo.Add(st.Send.Lo).Sub(st.Ghost.Lo).Sub(their.Lo)
 	*owner = wideOwner{true, from, w.along(shift)}
 	return nil
 }
 
-// behindNeighbours reports whether there are neighbours behind all sides of a direction, and behindMirrors whether
-// there are those or mirrors.
-func (w *wideTiles) behindNeighbours(r *wideRank, dir domain.Direction) bool {
+// behindNeighbors reports whether there are neighbors behind all sides of a direction, and behindMirrors whether
+// there are neighbors or mirrors.
+func (w *wideTiles) behindNeighbors(r *wideRank, dir domain.Direction) bool {
 	for a, d := range w.along(domain.Vec(dir)) {
 		if d != 0 && !r.inside[a][(1+d)/2] {
 			return false
@@ -378,27 +386,27 @@ func (w *wideTiles) behindMirrors(r *wideRank, dir domain.Direction) bool {
 	return true
 }
 
-// complete returns an error unless the field has all ghosts that steps read: those of neighbours from their owners, and
-// a layer behind walls.
+// complete returns an error unless the field has all ghosts that steps read: those of neighbors from their owners,
+// and a layer behind physical faces.
 func (w *wideTiles) complete(r *wideRank, l domain.Layout) error {
 	minus, plus := w.along(l.Width.Minus), w.along(l.Width.Plus)
 	for a := range 3 {
 		for high, width := range [2]int{minus[a], plus[a]} {
 			need := 1
 			if r.inside[a][high] && r.mirrors[a][high] {
-				return errors.New("ghosts of a neighbour and of a mirror behind one side")
+				return errors.New("a side must not have ghosts of both a neighbor and a mirror")
 			}
 			if r.inside[a][high] {
 				need = w.steps
 			}
-			if w.axisOf(a) < w.stencil.Dims && width < need {
-				return fmt.Errorf("ghosts %d wide", width)
+			if w.axisOf(a) < w.stencil.Dims && width < need && !(w.row() && a == 2) {
+				return fmt.Errorf("ghosts must be wide enough, got %d layers", width)
 			}
 		}
 	}
 	for _, dir := range domain.Directions(w.stencil.Dims) {
-		if orderOf(dir) <= w.steps && w.behindNeighbours(r, dir) && !r.owners[codeOf(w.along(domain.Vec(dir)))].known {
-			return fmt.Errorf("nothing is stored into the ghosts in %v", dir)
+		if orderOf(dir) <= w.steps && w.behindNeighbors(r, dir) && !r.owners[codeOf(w.along(domain.Vec(dir)))].known {
+			return fmt.Errorf("ghosts in %v: must be stored", dir)
 		}
 	}
 	return nil

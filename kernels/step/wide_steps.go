@@ -10,7 +10,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// newWideTiles cuts the fields of ranks into tiles with ghosts as wide as so many steps read.
+// newWideTiles divides the fields of ranks into tiles with ghosts as wide as the given steps read.
 func newWideTiles(t *tileRanks, steps int) (*wideTiles, error) {
 	w := &wideTiles{tileRanks: t, steps: steps}
 	if err := w.cut(); err != nil {
@@ -20,17 +20,18 @@ func newWideTiles(t *tileRanks, steps int) (*wideTiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.connect(w.neighbours(ghosts), maxWideNeighbours); err != nil {
+	if err := w.connect(w.neighbors(ghosts), maxWideNeighbors); err != nil {
 		return nil, err
 	}
 	return w, w.list(ghosts)
 }
 
-// cut cuts all fields into tiles.
+// cut divides all fields into tiles.
 func (w *wideTiles) cut() error {
 	for i, rank := range w.ranks {
 		if most := 64; len(rank.Stores) > most {
-			return fmt.Errorf("%w: rank %d has %d stores; must be at most %d", ErrNoTiles, i, len(rank.Stores), most)
+			return fmt.Errorf("%w: rank %d: number of stores must be at most %d, got %d", ErrNoTiles, i, most,
+				len(rank.Stores))
 		}
 		r, err := w.wideRank(i)
 		if err != nil {
@@ -40,7 +41,7 @@ func (w *wideTiles) cut() error {
 		box, ok := bestWideTiling(w.stencil.Dims, w.size(i), r.wide(), int64(w.real.Size()), int64(w.steps), room)
 		if !ok {
 			return fmt.Errorf(
-				"%w: %v points on device %v do not fit twice into the shared memory of %d multiprocessors, "+
+				"%w: two copies of %v points on device %v must fit in the shared memory of %d multiprocessors, "+
 					"with ghosts %d wide around each tile",
 				ErrNoTiles, rank.Fields[0].Layout.Owned.Size(), rank.Device, rank.Device.Cores, w.steps)
 		}
@@ -50,8 +51,8 @@ func (w *wideTiles) cut() error {
 	return nil
 }
 
-// emptyInbox returns the words of an inbox in which no packet is of an exchange that its place waits for: places of
-// even exchanges begin with an odd number.
+// emptyInbox returns the words of an inbox without valid packets: locations of even exchanges begin with an odd
+// number.
 func (w *wideTiles) emptyInbox(int) []uint64 {
 	even := w.odd * w.packetBytes() / 8
 	words := make([]uint64, 2*even)
@@ -61,7 +62,7 @@ func (w *wideTiles) emptyInbox(int) []uint64 {
 	return words
 }
 
-// upload puts the lists of all ranks on their devices, which have inboxes.
+// upload copies the lists of all ranks to their devices, and allocates the inboxes.
 func (w *wideTiles) upload() error {
 	w.tables = make([]wideTables, len(w.ranks))
 	for i := range w.ranks {
@@ -81,17 +82,17 @@ func (w *wideTiles) uploadRank(i int) {
 	}
 	inboxes := make([]uint64, hereCode+1)
 	inboxes[hereCode] = w.inbox[i].Address()
-	var neighbours []flags.Neighbour
-	for at, other := range w.flags.Neighbours(i) {
+	var neighbors []flags.Neighbor
+	for at, other := range w.flags.Neighbors(i) {
 		inboxes[at] = w.inbox[other].Address()
-		neighbours = append(neighbours, w.flags.Counts(i, at, 0, w.tilesNear(other, i)))
+		neighbors = append(neighbors, w.flags.Counts(i, at, 0, w.tilesNear(other, i)))
 	}
 	t, l, d := &w.tables[i], &w.lists[i], w.ranks[i].Device
 	t.tiles, t.items, t.senders = put(w, d, l.tiles), put(w, d, l.items), put(w, d, l.senders)
-	t.copies, t.inboxes, t.neighbours = put(w, d, copies), put(w, d, inboxes), put(w, d, neighbours)
+	t.copies, t.inboxes, t.neighbors = put(w, d, copies), put(w, d, inboxes), put(w, d, neighbors)
 }
 
-// put uploads a table, of one entry at least.
+// put uploads a table of at least one entry.
 func put[T any](w *wideTiles, d *streams.Device, table []T) (m *streams.Memory) {
 	if len(table) == 0 {
 		table = make([]T, 1)
@@ -100,7 +101,7 @@ func put[T any](w *wideTiles, d *streams.Device, table []T) (m *streams.Memory) 
 	return m
 }
 
-// tilesNear returns how many tiles of a rank deal with another.
+// tilesNear returns how many tiles of a rank communicate with another.
 func (w *wideTiles) tilesNear(i, other int) (tiles int64) {
 	for _, t := range w.lists[i].tiles {
 		if t.near>>w.code(i, other)&1 > 0 {
@@ -116,7 +117,7 @@ func (w *wideTiles) launch(i int, v variant, norms [2]streams.Span) (tileKernel,
 	arg := &wideArgs{
 		strides: launch.StridesOf(rank.Fields[0].Layout), tiles: t.tiles.Address(), items: t.items.Address(),
 		senders: t.senders.Address(), copies: t.copies.Address(), odd: w.odd, inboxes: t.inboxes.Address(),
-		neighbours: t.neighbours.Address(), neighbourCount: int64(len(w.flags.Neighbours(i))),
+		neighbors: t.neighbors.Address(), neighborCount: int64(len(w.flags.Neighbors(i))),
 		limit: w.limit.Nanoseconds(), failed: w.flags.Report(i).Address(),
 	}
 	for a, sides := range w.ranksOf[i].mirrors {
@@ -128,9 +129,9 @@ func (w *wideTiles) launch(i int, v variant, norms [2]streams.Span) (tileKernel,
 	}
 	spec := w.spec(i, w.count(i), box.block(), box.shared(l.most))
 	spec.Uses = append(spec.Uses, t.tiles.All(), t.items.All(), t.senders.All(), t.copies.All(), t.inboxes.All(),
-		t.neighbours.All())
+		t.neighbors.All())
 	arg.field, arg.norms = w.uses(&spec, i, norms)
-	for _, other := range w.flags.Neighbours(i) {
+	for _, other := range w.flags.Neighbors(i) {
 		spec.Reaches = append(spec.Reaches, w.inbox[other].All())
 		for _, a := range w.ranks[other].Fields {
 			spec.Reaches = append(spec.Reaches, a.Data)
@@ -142,12 +143,12 @@ func (w *wideTiles) launch(i int, v variant, norms [2]streams.Span) (tileKernel,
 	return w.load(i, w.program(i, v), spec, launch.Argument(arg), unsafe.Offsetof(arg.span))
 }
 
-// program returns that of a rank.
+// program returns the program of a rank.
 func (w *wideTiles) program(i int, v variant) kernels.Program {
 	return wideProgram(w.stencil, w.real, w.tiling(i, v), v, w.mode)
 }
 
-// tiling returns the tiling of a rank, with other threads where a kernel computes the norms of any steps.
+// tiling returns the tiling of a rank, with other threads for a kernel with norms of intermediate steps.
 func (w *wideTiles) tiling(i int, v variant) *wideTiling {
 	b := w.boxes[i]
 	if v == allNorms {
@@ -156,7 +157,7 @@ func (w *wideTiles) tiling(i int, v variant) *wideTiling {
 	return &b
 }
 
-// canCheck reports whether the tiles of a rank have room for checks.
+// canCheck reports whether the tiles of a rank have space for checks.
 func (w *wideTiles) canCheck(i int) bool {
 	b := &w.boxes[i]
 	_, ok := b.checking()

@@ -19,11 +19,11 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// randomWide is a case of any size, cut for up to so many devices, walls and type.
+// randomWide returns a case with random size, decomposition for up to the given devices, sides and type.
 func randomWide(r *rand.Rand, devices, most int) (c gridCase) {
 	for {
 		dims := 2 + r.IntN(2)
-		c = gridCase{size: domain.Vec{1, 1, 1}, parts: domain.Vec{1, 1, 1}, exchange: 2 + r.IntN(3), values: []kernels.Real{kernels.Float64, kernels.Float32}[r.IntN(2)]}
+		c = gridCase{size: domain.Vec{1, 1, 1}, parts: domain.Vec{1, 1, 1}, exchange: 2 + r.IntN(3), values: []domain.Element{domain.Float64, domain.Float32}[r.IntN(2)]}
 		suits := true
 		for a := range dims {
 			c.size[a], c.parts[a] = 1+r.IntN(most), 1+r.IntN(3)
@@ -37,7 +37,7 @@ func randomWide(r *rand.Rand, devices, most int) (c gridCase) {
 	}
 }
 
-// launches are some of any number of steps.
+// launches returns random launch lengths.
 func launches(r *rand.Rand) (all []int64) {
 	for range 3 + r.IntN(4) {
 		all = append(all, 1+int64(r.IntN(9)))
@@ -45,8 +45,9 @@ func launches(r *rand.Rand) (all []int64) {
 	return all
 }
 
-// Tiles with wide ghosts give the bits and norms of plain loops, and leave all ghosts of the fields: of any size, cut, walls and type, in
-// launches of any number of steps, from odd and even steps and exchanges on, and across those of number 2^32; also where warps pause.
+// Tiles with wide ghosts are bitwise identical to plain loops, including norms, and leave all ghosts valid, for
+// any size, decomposition, sides and type. Launches have any number of steps, from odd and even steps and
+// exchanges, and across number 2^32; also if warps pause.
 func TestWideTiles(t *testing.T) {
 	eachGPU(t, 4, func(t *testing.T, set *testdevices.Set) {
 		cases, most := 60, 40
@@ -69,12 +70,13 @@ func TestWideTiles(t *testing.T) {
 	})
 }
 
-// A launch with checks has the norms of plain loops, ends where one of them says so, within a group too, and leaves the fields as they were then.
+// A launch with checks has the norms of plain loops, ends at the requested check, also within a group, and then
+// leaves the fields unchanged.
 func TestWideTilesCheck(t *testing.T) {
 	eachGPU(t, 2, func(t *testing.T, set *testdevices.Set) {
 		for i, c := range testdevices.Again(1, testdevices.Some(1, []gridCase{
-			{domain.Vec{9, 8, 11}, domain.Vec{1, 1, 2}, 3, "mmvmpp", kernels.Float64, false}, {domain.Vec{23, 31, 1}, domain.Vec{2, 1, 1}, 4, "ppvv", kernels.Float64, false},
-			{domain.Vec{6, 7, 8}, domain.Vec{1, 1, 1}, 2, "vvppmv", kernels.Float64, false},
+			{domain.Vec{9, 8, 11}, domain.Vec{1, 1, 2}, 3, "mmvmpp", domain.Float64, false}, {domain.Vec{23, 31, 1}, domain.Vec{2, 1, 1}, 4, "ppvv", domain.Float64, false},
+			{domain.Vec{6, 7, 8}, domain.Vec{1, 1, 1}, 2, "vvppmv", domain.Float64, false},
 		})) {
 			if int(c.parts.Product()) > len(set.Devices) {
 				continue
@@ -93,7 +95,7 @@ func TestWideTilesCheck(t *testing.T) {
 					{6, step.Checks{Until: 4, Every: 9, Tolerance: math.Inf(1)}, 1},
 					{9, step.Checks{Until: 2, Every: 3, Tolerance: -1}, 0},
 				}, norms)
-				g.check([]checkedRun{ // that go on for longer than votes are waited for
+				g.check([]checkedRun{ // these run for longer than the limit of votes
 					{1, none, 0},
 					{30, step.Checks{Every: 1, Tolerance: norms[6].MaxChange}, 5},
 					{30, step.Checks{Until: 1, Every: 2, Tolerance: -1, Finite: true}, 0},
@@ -104,48 +106,48 @@ func TestWideTilesCheck(t *testing.T) {
 	})
 }
 
-// What tiles with wide ghosts cannot make is told apart from what is wrong, with the reason.
-func TestWideTileRefusals(t *testing.T) {
+// Cases that wide tiles do not support return ErrNoTiles and a reason, other errors do not.
+func TestWideTileErrors(t *testing.T) {
 	set := testdevices.CPU(t, 2)
 	for name, c := range map[string]struct {
 		change func(g *tileGrid[float64])
 		says   string
-		other  bool // than ErrNoTiles
+		other  bool // not ErrNoTiles
 	}{
 		"a large box": {change: func(g *tileGrid[float64]) {
-			*g = *newTileGrid[float64](t, set, gridCase{domain.Vec{300, 300, 1}, domain.Vec{1, 2, 1}, 2, "vvvv", kernels.Float64, false}, 0)
-		}, says: "do not fit twice into the shared memory of 8 multiprocessors, with ghosts 2 wide"},
-		"host devices": {change: func(g *tileGrid[float64]) {
+			*g = *newTileGrid[float64](t, set, gridCase{domain.Vec{300, 300, 1}, domain.Vec{1, 2, 1}, 2, "vvvv", domain.Float64, false}, 0)
+		}, says: "must fit in the shared memory of 8 multiprocessors, with ghosts 2 wide"},
+		"CPU devices": {change: func(g *tileGrid[float64]) {
 			*g = *newTileGrid[float64](t, testdevices.Host(t, 2), g.gridCase, 0)
-		}, says: "only GPUs have tiles"},
-		"no star": {change: func(g *tileGrid[float64]) {
+		}, says: "devices must be GPUs"},
+		"not a star": {change: func(g *tileGrid[float64]) {
 			g.stencil = test.Must(stencil.HeatOf(stencil.Kinds(2)[1], []float64{1, 1}, 1, 0.1))(t)
 		}, says: "must be a star"},
-		"whole numbers":    {change: func(g *tileGrid[float64]) { g.real = "int32" }, says: "must be a star"},
-		"no step":          {change: func(g *tileGrid[float64]) { g.rig.exchange = 0 }, says: "0 steps between two exchanges", other: true},
-		"more steps":       {change: func(g *tileGrid[float64]) { g.rig.exchange = 3 }, says: "which is not all of"},
-		"no device":        {change: func(g *tileGrid[float64]) { g.ranks[1].Device = nil }, says: "no device", other: true},
-		"two on a device":  {change: func(g *tileGrid[float64]) { g.ranks[1].Device = g.ranks[0].Device }, says: "two ranks", other: true},
-		"no edges":         {change: func(g *tileGrid[float64]) { g.ranks[0].Stores = g.ranks[0].Stores[:4] }, says: "nothing is stored into the ghosts"},
-		"a store twice":    {change: func(g *tileGrid[float64]) { g.ranks[0].Stores = append(g.ranks[0].Stores, g.ranks[0].Stores[0]) }, says: "or is a second one"},
-		"a part of a side": {change: func(g *tileGrid[float64]) { g.ranks[0].Stores[0].Send.Hi[1]--; g.ranks[0].Stores[0].Ghost.Hi[1]-- }, says: "which is not all of"},
-		"an odd wall":      {change: func(g *tileGrid[float64]) { g.ranks[0].Stores[0].Odd = []domain.Vec{{1}} }, says: "which no tile sends"},
-		"a store beside a wall that stays": {change: func(g *tileGrid[float64]) {
+		"integers":         {change: func(g *tileGrid[float64]) { g.real = "int32" }, says: "must be a star"},
+		"no step":          {change: func(g *tileGrid[float64]) { g.rig.exchange = 0 }, says: "exchange interval: must be at least 1 step, got 0", other: true},
+		"more steps":       {change: func(g *tileGrid[float64]) { g.rig.exchange = 3 }, says: "must be all of"},
+		"no device":        {change: func(g *tileGrid[float64]) { g.ranks[1].Device = nil }, says: "device must not be nil", other: true},
+		"two on a device":  {change: func(g *tileGrid[float64]) { g.ranks[1].Device = g.ranks[0].Device }, says: "got two on device", other: true},
+		"no edges":         {change: func(g *tileGrid[float64]) { g.ranks[0].Stores = g.ranks[0].Stores[:4] }, says: "must be stored"},
+		"a store twice":    {change: func(g *tileGrid[float64]) { g.ranks[0].Stores = append(g.ranks[0].Stores, g.ranks[0].Stores[0]) }, says: "and the only one"},
+		"a part of a side": {change: func(g *tileGrid[float64]) { g.ranks[0].Stores[0].Send.Hi[1]--; g.ranks[0].Stores[0].Ghost.Hi[1]-- }, says: "must be all of"},
+		"an odd side":      {change: func(g *tileGrid[float64]) { g.ranks[0].Stores[0].Odd = []domain.Vec{{1}} }, says: "must be a copy from a side"},
+		"a store next to a fixed side": {change: func(g *tileGrid[float64]) {
 			corner := g.ranks[1].Fields[0].Layout.Owned
 			ghost := domain.GhostBox(corner, domain.Direction{1, 1, 0}, domain.UniformRadius(2, 1))
 			g.ranks[1].Stores = append(g.ranks[1].Stores, kernels.GhostStore{Send: domain.SendBox(corner, domain.Direction{1, 1, 0}, domain.UniformRadius(2, 1)), Ghost: ghost, To: 1})
-		}, says: "beside a wall whose ghosts keep their values"},
+		}, says: "next to a side whose ghosts keep their values"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newTileGrid[float64](t, set, gridCase{domain.Vec{16, 16, 1}, domain.Vec{1, 2, 1}, 2, "ppvv", kernels.Float64, false}, 0)
+			g := newTileGrid[float64](t, set, gridCase{domain.Vec{16, 16, 1}, domain.Vec{1, 2, 1}, 2, "ppvv", domain.Float64, false}, 0)
 			c.change(g)
 			group, err := step.NewTileGroup(g.all[0].Compiler, g.stencil, g.real, sums.Reproducible, g.ranks, g.rig.exchange, kerneltest.Limit)
 			if err == nil {
 				group.Close()
-				t.Fatal("they were accepted")
+				t.Fatal("got no error")
 			}
 			if errors.Is(err, step.ErrNoTiles) == c.other || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, not %q", err, c.says)
+				t.Errorf("got %v, want %q", err, c.says)
 			}
 		})
 	}

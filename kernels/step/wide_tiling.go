@@ -11,42 +11,42 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// wideTiles are the tiles of several steps between two exchanges: their ghosts are as wide as these steps read.
+// wideTiles are the tiles of several steps between exchanges: their ghosts are as wide as these steps read.
 type wideTiles struct {
 	*tileRanks
-	steps   int        // between two exchanges
+	steps   int        // between exchanges
 	ranksOf []wideRank // by rank
 	boxes   []wideTiling
 	lists   []wideLists
-	odd     int64 // packets of even exchanges, for which each inbox has room
+	odd     int64 // packets of even exchanges, for which each inbox has space
 	tables  []wideTables
 }
 
-// wideTables is where the lists of a rank lie on its device.
-type wideTables struct{ tiles, items, senders, copies, inboxes, neighbours *streams.Memory }
+// wideTables holds the lists of a rank on its device.
+type wideTables struct{ tiles, items, senders, copies, inboxes, neighbors *streams.Memory }
 
-// wideLists is what the tiles of a rank send and receive.
+// wideLists lists the packets that the tiles of a rank send and receive.
 type wideLists struct {
 	tiles   []wideTile
 	items   []uint64 // struct Item of wide_tile.cuh
-	senders []uint8  // beside items
+	senders []uint8  // one per item
 	most    int64    // items of a tile
 }
 
-// count returns how many tiles a rank has.
+// count returns the number of tiles of a rank.
 func (w *wideTiles) count(rank int) int64 { return int64(len(w.lists[rank].tiles)) }
 
-// wideRank is the box of a rank with wide ghosts, along the axes of tiles and from its first point on.
+// wideRank is the box of a rank with wide ghosts, along the axes of tiles, relative to its first point.
 type wideRank struct {
 	size    [3]int
-	inside  [3][2]bool    // whether there is a neighbour behind a side
-	mirrors [3][2]bool    // whether ghosts behind it are the points before it; else they keep their values
-	owners  [27]wideOwner // by codeOf a direction: who owns the ghosts there
-	bounds  [3][]int      // where tiles begin, and in the end the size
-	tileAt  [3][]int      // which tile along an axis has a point
+	inside  [3][2]bool    // whether there is a neighbor behind a side
+	mirrors [3][2]bool    // whether ghosts behind it mirror the points inside; otherwise they keep their values
+	owners  [27]wideOwner // by codeOf a direction: owner of the ghosts there
+	bounds  [3][]int      // first points of tiles, followed by the size
+	tileAt  [3][]int      // index of the tile along an axis that contains a point
 }
 
-// wideOwner is a rank, and what leads from a ghost to its point there.
+// wideOwner is a rank, and the offset from a ghost to its point there.
 type wideOwner struct {
 	known bool
 	rank  int
@@ -56,7 +56,7 @@ type wideOwner struct {
 // codeOf numbers directions.
 func codeOf(d [3]int) int { return 13 + d[0] + 3*d[1] + 9*d[2] }
 
-// wide says along which axes there are neighbours.
+// wide reports along which axes there are neighbors.
 func (r *wideRank) wide() (wide [3]bool) {
 	for a := range wide {
 		wide[a] = r.inside[a][0] || r.inside[a][1]
@@ -64,7 +64,7 @@ func (r *wideRank) wide() (wide [3]bool) {
 	return wide
 }
 
-// cut cuts the box into so many tiles along each axis.
+// cut divides the box into the given number of tiles along each axis.
 func (r *wideRank) cut(tiles [3]int64) {
 	for a := range tiles {
 		for i := range int(tiles[a]) + 1 {
@@ -78,7 +78,7 @@ func (r *wideRank) cut(tiles [3]int64) {
 	}
 }
 
-// tileOf returns the tile that has a point, and its first point.
+// tileOf returns the tile that contains a point, and its first point.
 func (r *wideRank) tileOf(p [3]int) (tile int, lo [3]int) {
 	at := [3]int{r.tileAt[0][p[0]], r.tileAt[1][p[1]], r.tileAt[2][p[2]]}
 	for a := range at {
@@ -87,15 +87,15 @@ func (r *wideRank) tileOf(p [3]int) (tile int, lo [3]int) {
 	return at[0] + (len(r.bounds[0])-1)*(at[1]+(len(r.bounds[1])-1)*at[2]), lo
 }
 
-// wideReserve is what a block of wide_tiles.cu needs of shared memory beside its tile: struct Tile, and the sums of a
-// block.
+// wideReserve is the shared memory in bytes that a block of wide_tiles.cu needs besides its tile: struct Tile, and
+// the sums of a block.
 const wideReserve = 4 << 10
 
-// maxCells is how many cells a tile has at most: items have 16 bits for the number of one.
+// maxCells is the largest number of cells of a tile: items have 16 bits for a cell.
 const maxCells = 1 << 16
 
-// wideTiling is a box cut into tiles with ghosts as wide as several steps read, and the threads of a block, see
-// wide_tile.cuh.
+// wideTiling is a box divided into tiles with ghosts as wide as several steps read, and the threads of a block,
+// see wide_tile.cuh.
 type wideTiling struct {
 	dims           int
 	element, steps int64
@@ -104,9 +104,8 @@ type wideTiling struct {
 	layers         int64    // of threads
 }
 
-// bestWideTiling cuts a box into tiles, no more than there are multiprocessors, so that a group of steps takes the
-// least by an estimate. wide says along which axes the box itself has wide ghosts. ok is false where the tiles do not
-// fit.
+// bestWideTiling divides a box into tiles, at most one per multiprocessor, with the least estimated time per group
+// of steps. wide tells along which axes the box itself has wide ghosts. ok is false if the tiles do not fit.
 func bestWideTiling(
 	dims int, size [3]int64, wide [3]bool, element, steps int64, room tileRoom,
 ) (best wideTiling, ok bool) {
@@ -129,7 +128,8 @@ func bestWideTiling(
 	return best, ok
 }
 
-// surround gives tiles ghosts: as many as steps where there are neighbours, and the one behind a wall elsewhere.
+// surround sets the ghosts of tiles: as many layers as steps if there are neighbors, and one behind physical
+// faces.
 func (b *wideTiling) surround(wide [3]bool) {
 	for a := range b.ghosts {
 		switch {
@@ -143,7 +143,7 @@ func (b *wideTiling) surround(wide [3]bool) {
 	}
 }
 
-// share shares the planes of a tile among as many layers of threads as there may be.
+// share divides the planes of a tile among as many layers of threads as possible.
 func (b *wideTiling) share(threads int64) bool {
 	layers := threads / b.columns()
 	if layers == 0 {
@@ -154,18 +154,18 @@ func (b *wideTiling) share(threads int64) bool {
 	return b.column() <= maxColumn
 }
 
-// maxColumn is how many points a thread has at most: as many as its sums have terms.
+// maxColumn is the largest number of points per thread: the number of terms that its sums support.
 const maxColumn = 1 << 10
 
-// largest returns the points of the largest tile along an axis, extent those with its ghosts.
+// largest returns the points of the largest tile along an axis, extent those including its ghosts.
 func (b *wideTiling) largest(axis int) int64 { return ceil(b.size[axis], b.tiles[axis]) }
 func (b *wideTiling) extent(axis int) int64  { return b.largest(axis) + 2*b.ghosts[axis] }
 
-// plane returns how many cells planes are apart: an odd number.
+// plane returns the distance of planes in cells: an odd number.
 func (b *wideTiling) plane() int64 { return b.extent(0)*b.extent(1) | 1 }
 func (b *wideTiling) cells() int64 { return b.plane() * b.extent(2) }
 
-// columns returns the threads of a layer, whole warps: one for each cell of the rows that are swept.
+// columns returns the threads of a layer, in whole warps: one for each cell of the swept rows.
 func (b *wideTiling) columns() int64 {
 	swept := b.extent(0) * b.extent(1)
 	if b.dims == 3 {
@@ -174,20 +174,20 @@ func (b *wideTiling) columns() int64 {
 	return ceil(swept, warpThreads) * warpThreads
 }
 
-// column returns how many cells a thread has.
+// column returns the number of cells per thread.
 func (b *wideTiling) column() int64  { return ceil(b.extent(2)-2, b.layers) }
 func (b *wideTiling) threads() int64 { return b.columns() * b.layers }
 func (b *wideTiling) block() [3]int64 {
 	return [3]int64{b.columns(), b.layers, 1}
 }
 
-// shared counts the bytes of shared memory: the tile twice, and so many items.
+// shared returns the bytes of shared memory: two copies of the tile, and the given items.
 func (b *wideTiling) shared(items int64) int64 {
 	return ceil(2*b.cells()*b.element, 16)*16 + items*itemBytes
 }
 
-// ball returns how many ghosts the largest tile has from neighbours, if it has some on all sides where there may be: a
-// layer for each offset that is no longer than the steps, counted along the axes.
+// ball returns the number of ghosts of the largest tile from neighbors, if it has neighbors on all possible sides:
+// a layer for each offset whose length, counted along the axes, is at most the number of steps.
 func (b *wideTiling) ball() (ghosts int64) {
 	reach := func(axis int) int64 {
 		if b.ghosts[axis] < b.steps {
@@ -214,7 +214,8 @@ func (b *wideTiling) ball() (ghosts int64) {
 	return ghosts
 }
 
-// cost estimates the cycles of a group: those in which shared memory moves values, the trips of packets, barriers.
+// cost estimates the cycles of a group: those in which shared memory moves values, the latency of packets,
+// barriers.
 func (b *wideTiling) cost() (cycles int64) {
 	const barrier, trip, turn = 100, 400, 120
 	accesses := int64(2 * b.dims)
@@ -233,8 +234,7 @@ func (b *wideTiling) cost() (cycles int64) {
 	return cycles + items*b.element/8 + ceil(items, 2*b.threads())*trip
 }
 
-// checking returns the tiling with the threads of blocks that take norms within a launch; ok is false where these are
-// too few.
+// checking returns the tiling with threads for norms within a launch; ok is false if there are too few.
 func (b wideTiling) checking() (c wideTiling, ok bool) {
 	ok = b.share(maxCheckThreads)
 	return b, ok
@@ -243,22 +243,22 @@ func (b wideTiling) checking() (c wideTiling, ok bool) {
 // wideArgs is struct Tiles of wide_tile.cuh, wideTile its struct WideTile, ghostCopy its struct GhostCopy.
 type (
 	wideArgs struct {
-		span           tileSpan `cu:"inline"`
-		field          [2]uint64
-		strides        launch.Strides
-		mirrors        [3][2]int64
-		tiles          uint64
-		items          uint64
-		senders        uint64
-		copies         uint64
-		odd            int64
-		inboxes        uint64
-		neighbours     uint64
-		neighbourCount int64
-		norms          [2]uint64
-		limit          int64
-		failed         uint64
-		checks         tileChecks
+		span          tileSpan `cu:"inline"`
+		field         [2]uint64
+		strides       launch.Strides
+		mirrors       [3][2]int64
+		tiles         uint64
+		items         uint64
+		senders       uint64
+		copies        uint64
+		odd           int64
+		inboxes       uint64
+		neighbors     uint64
+		neighborCount int64
+		norms         [2]uint64
+		limit         int64
+		failed        uint64
+		checks        tileChecks
 	}
 	wideTile struct {
 		lo, n, from, to [3]int32
@@ -273,23 +273,23 @@ type (
 	}
 )
 
-// wideCopy is points of a rank that lie in ghosts of a rank too. ghost is where the first point of its box would lie
-// there.
+// wideCopy is a set of points of a rank that are also ghosts of a rank. ghost is the location of the first point
+// of its box there.
 type wideCopy struct {
 	to     int
 	lo, hi [3]int32
 	ghost  domain.Vec
 }
 
-// maxWideNeighbours is NEIGHBOURS of wide_tile.cuh: how many a rank has at most. hereCode is HERE: how items name the
-// rank itself.
+// maxWideNeighbors is NEIGHBORS of wide_tile.cuh, the largest number of neighbors of a rank. hereCode is HERE: the
+// code by which items name the rank itself.
 const (
-	maxWideNeighbours = 26
-	hereCode          = maxWideNeighbours
+	maxWideNeighbors = 26
+	hereCode         = maxWideNeighbors
 )
 
-// wideProgram runs groups of steps of a field in shared memory, by threads as a tiling has them.
-func wideProgram(s stencil.Stencil, r kernels.Real, b *wideTiling, v variant, mode sums.Mode) kernels.Program {
+// wideProgram runs groups of steps of a field in shared memory, with the threads of a tiling.
+func wideProgram(s stencil.Stencil, r domain.Element, b *wideTiling, v variant, mode sums.Mode) kernels.Program {
 	defines := []string{
 		fmt.Sprintf("STEPS=%d", b.steps), fmt.Sprintf("WIDTH=%d", b.extent(0)), fmt.Sprintf("HEIGHT=%d", b.extent(1)),
 		fmt.Sprintf("PLANES=%d", b.extent(2)), fmt.Sprintf("GHOSTS_X=%d", b.ghosts[0]),

@@ -4,7 +4,7 @@ import (
 	"math"
 )
 
-// atOnce is how many terms are added before lanes may be too small for their digits in a bin.
+// atOnce is the number of terms added before lanes may overflow the digits of a bin.
 const atOnce = 1 << 15
 
 // add adds terms.
@@ -16,7 +16,7 @@ func (s *Sum) add(terms []float64) {
 	s.AddUpTo(terms, math.Float64frombits(largest))
 }
 
-// AddUpTo adds terms, of which the largest has that magnitude; NaN if one is NaN.
+// AddUpTo adds terms whose largest magnitude is given; NaN if one is NaN.
 func (s *Sum) AddUpTo(terms []float64, largest float64) { s.addBy(assembly, terms, largest) }
 
 func (s *Sum) addBy(assembly bool, terms []float64, largest float64) {
@@ -40,7 +40,7 @@ func (s *Sum) addBy(assembly bool, terms []float64, largest float64) {
 	}
 }
 
-// windowOf returns the window of a sum whose largest term has such bits.
+// windowOf returns the window of a sum whose largest term has the given bits.
 func windowOf(largest uint64) int16 {
 	const exponentOfNone, tooLarge = 0x7ff, binCount*binBits - 1074 + 1023 // for window 0
 	exponent := int(largest >> 52)
@@ -53,7 +53,7 @@ func windowOf(largest uint64) int16 {
 // unit returns 1 over the unit of the highest bin of a window.
 func unit(window int) float64 { return math.Ldexp(1, 1074-binBits*(window+binCount-1)) }
 
-// count counts the terms that are not finite.
+// count counts the non-finite terms.
 func (s *Sum) count(terms []float64) {
 	for _, x := range terms {
 		switch {
@@ -67,11 +67,11 @@ func (s *Sum) count(terms []float64) {
 	}
 }
 
-// Mode is how sums are taken.
+// Mode selects how sums are computed.
 type Mode string
 
-// The modes. Reproducible sums are those of the package doc. Fast ones are taken in an order that depends on
-// who sweeps what; they cost less. The empty mode is Reproducible.
+// The modes. Reproducible sums are described in the package doc. Fast sums depend on the order of the sweeps; they
+// cost less. The empty mode is Reproducible.
 const (
 	Reproducible Mode = "reproducible"
 	Fast         Mode = "fast"
@@ -80,7 +80,7 @@ const (
 // Modes returns all modes.
 func Modes() []Mode { return []Mode{Reproducible, Fast} }
 
-// Defines are the build options of kernels that include sums.cuh.
+// Defines returns the build options of kernels that include sums.cuh.
 func (m Mode) Defines() []string {
 	if m == Fast {
 		return []string{"FAST_SUMS"}
@@ -88,7 +88,7 @@ func (m Mode) Defines() []string {
 	return nil
 }
 
-// Add adds terms to a sum, all of which are of the mode.
+// Add adds terms to a sum. All additions to a sum must use the same mode.
 func (m Mode) Add(s *Sum, terms []float64) {
 	if m != Fast {
 		s.add(terms)

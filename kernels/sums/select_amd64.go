@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// assembly reports whether this processor runs the loops in assembly.
+// assembly reports whether this processor supports the loops in assembly.
 var assembly = cpu.X86.HasAVX2
 
 func bin(assembly bool, l *lanes, terms []float64, unit float64) {

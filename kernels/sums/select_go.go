@@ -2,7 +2,7 @@
 
 package sums
 
-// assembly reports whether this processor runs the loops in assembly.
+// assembly reports whether this processor supports the loops in assembly.
 const assembly = false
 
 func bin(_ bool, l *lanes, terms []float64, unit float64) { l.bin(terms, unit) }

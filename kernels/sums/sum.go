@@ -1,14 +1,13 @@
-// Package sums adds float64 so that the bits of a sum depend on the terms alone: not on their order, nor
-// on who adds which of them before the parts are joined. It is the host version of sums.cuh.
+// Package sums adds float64 values so that the bits of a sum depend only on the terms, not on their order or on
+// how partial sums are joined. It is the Go counterpart of sums.cuh.
 //
-// Binary digits are cut at fixed places into bins of 40: bin n holds multiples of 2^(40n-1074). A sum has
-// three bins, from that of its window on. The window is the lowest one whose bins hold the largest term,
-// which is below 2^(40(window+3)-1074); what of a term lies below these bins is cut off. So the largest term
-// alone says where terms are cut, the bins sum integers, which is exact, and the sum is rounded once, to the
-// nearest float64. See Demmel and Nguyen, Parallel Reproducible Summation (2015), whose bins these are.
+// Binary digits are divided at fixed places into bins of 40: bin n holds multiples of 2^(40n-1074). A sum has
+// three bins, starting with that of its window. The window is the lowest one whose bins hold the largest term,
+// which is below 2^(40(window+3)-1074); digits of a term below these bins are dropped. So the largest term alone
+// determines where terms are cut, the bins sum integers, which is exact, and the sum is rounded once, to the
+// nearest float64. The bins are those of Demmel and Nguyen, Parallel Reproducible Summation (2015).
 //
-// With n terms, the largest of magnitude m, the sum is within n m 2^-80 of the exact one before it is
-// rounded.
+// With n terms, the largest of magnitude m, the sum is within n m 2^-80 of the exact one before it is rounded.
 package sums
 
 import (
@@ -19,22 +18,22 @@ import (
 const (
 	binCount = 3
 	binBits  = 40
-	// notFinite is the window of a sum with terms that are not finite, which lies so far above all others
-	// that nothing of these is left. Its bins count NaNs, negative and positive infinities.
+	// notFinite is the window of a sum with non-finite terms, so far above all others that their bins do not matter.
+	// Its bins count NaNs, negative and positive infinities.
 	notFinite = 60
-	// plain is the window of a sum that is one float64, in place of its lowest bin.
+	// plain is the window of a sum that is one float64, stored in its lowest bin.
 	plain = -1
 )
 
-// Sum is a sum of up to 2^39 terms, as kernels write it: struct StoredSum of sums.cuh. The zero value is the
-// sum of none.
+// Sum is a sum of up to 2^39 terms, as written by kernels: struct StoredSum of sums.cuh. The zero value is the
+// empty sum.
 type Sum struct {
 	low    [binCount]uint64 // bins, the lowest first, whose integers have 80 bits
 	high   [binCount]int16
 	window int16
 }
 
-// Plain is a sum taken in mode Fast.
+// Plain returns a sum computed in mode Fast.
 func Plain(value float64) Sum {
 	return Sum{low: [binCount]uint64{math.Float64bits(value)}, window: plain}
 }
@@ -42,7 +41,7 @@ func Plain(value float64) Sum {
 // Bytes is the size of a Sum.
 const Bytes = 32
 
-// Join adds the terms of another sum of the same mode. The sum of none is of both.
+// Join adds the terms of another sum of the same mode. The empty sum has both modes.
 func (s *Sum) Join(other Sum) {
 	if s.window == plain || other.window == plain {
 		*s = Plain(s.Value() + other.Value())
@@ -62,7 +61,7 @@ func (s *Sum) addBin(bin int, low uint64, high int16) {
 	s.high[bin] += high + int16(carry)
 }
 
-// raise moves the window up to another, unless it is there.
+// raise moves the window up to a higher one.
 func (s *Sum) raise(window int16) {
 	shift := int(window - s.window)
 	if shift <= 0 {
@@ -75,8 +74,8 @@ func (s *Sum) raise(window int16) {
 	*s = moved
 }
 
-// Value returns the sum, rounded to the nearest float64: NaN if a term was, or if infinities of both signs
-// were.
+// Value returns the sum, rounded to the nearest float64: NaN if a term was NaN, or if there were infinities of
+// both signs.
 func (s Sum) Value() float64 {
 	switch s.window {
 	case plain:
@@ -99,7 +98,7 @@ func (s Sum) Value() float64 {
 	return value
 }
 
-// infinite is the value of a sum with terms that are not finite.
+// infinite returns the value of a sum with non-finite terms.
 func (s Sum) infinite() float64 {
 	some := func(bin int) bool { return s.low[bin] != 0 || s.high[bin] != 0 }
 	switch {
@@ -111,7 +110,7 @@ func (s Sum) infinite() float64 {
 	return math.Inf(1)
 }
 
-// wide is an integer of 192 bits, the lowest first, as two's complement.
+// wide is an integer of 192 bits, the lowest first, in two's complement.
 type wide [3]uint64
 
 // integer returns the sum of all bins, in units of the lowest.
@@ -147,7 +146,7 @@ func (w wide) negated() (r wide) {
 	return r
 }
 
-// length is the number of digits of an integer that is not negative.
+// length returns the number of digits of a non-negative integer.
 func (w wide) length() int {
 	for k := len(w) - 1; k >= 0; k-- {
 		if w[k] != 0 {
@@ -157,7 +156,7 @@ func (w wide) length() int {
 	return 0
 }
 
-// rounded returns the integer divided by 2^drop, which fits into 53 bits, to nearest, ties to even.
+// rounded returns the integer divided by 2^drop, which fits in 53 bits, rounded to nearest, ties to even.
 func (w wide) rounded(drop int) uint64 {
 	if drop == 0 {
 		return w[0]
@@ -176,7 +175,7 @@ func (w wide) rounded(drop int) uint64 {
 	return whole
 }
 
-// digits returns 64 of them, from one on.
+// digits returns 64 digits, starting with the given one.
 func (w wide) digits(from int) (r uint64) {
 	word, rest := from/64, uint(from%64)
 	r = w[word] >> rest
@@ -191,14 +190,14 @@ func (w wide) digits(from int) (r uint64) {
 // width is the number of lanes: two AVX2 registers of float64.
 const width = 8
 
-// nextBin is a unit of a bin in units of the bin below.
+// nextBin is the unit of a bin in units of the bin below.
 const nextBin = 1 << binBits
 
-// lanes are the sums of the digits of every eighth term in each bin. The assembly knows the layout.
+// lanes are the sums of the digits of every eighth term in each bin. The assembly depends on the layout.
 type lanes [binCount][width]float64
 
-// bin adds the digits that terms have in each bin. unit is 1 over the unit of the highest bin. All that it
-// computes is exact except for digits below the lowest bin.
+// bin adds the digits of terms in each bin. unit is 1 over the unit of the highest bin. The result is exact except
+// for digits below the lowest bin.
 func (l *lanes) bin(terms []float64, unit float64) {
 	for i, x := range terms {
 		lane := i % width

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// stated is what the doc comment of the package says: the sum of terms cut to multiples of the lowest bin,
-// rounded once.
+// stated is the definition in the package doc: the sum of terms cut to multiples of the lowest bin, rounded once.
 func stated(terms []float64) float64 {
 	largest := 0.0
 	for _, x := range terms {
@@ -28,7 +27,7 @@ func stated(terms []float64) float64 {
 	return value
 }
 
-// exact is the sum without any rounding.
+// exact is the sum without rounding.
 func exact(terms []float64) *big.Float {
 	sum := new(big.Float).SetPrec(4000)
 	for _, x := range terms {
@@ -37,7 +36,7 @@ func exact(terms []float64) *big.Float {
 	return sum
 }
 
-// A kind of terms.
+// kind is a distribution of terms.
 type kind struct {
 	name string
 	term func(r *rand.Rand) float64
@@ -50,14 +49,14 @@ func kinds() []kind {
 	sign := func(r *rand.Rand) float64 { return float64(2*r.IntN(2) - 1) }
 	return []kind{
 		{"near 1", func(r *rand.Rand) float64 { return 0.5 + r.Float64() }},
-		{"of both signs", func(r *rand.Rand) float64 { return r.NormFloat64() }},
+		{"both signs", func(r *rand.Rand) float64 { return r.NormFloat64() }},
 		{"squares", func(r *rand.Rand) float64 { v := r.NormFloat64(); return v * v }},
-		{"of a wide range", func(r *rand.Rand) float64 { return sign(r) * power(r, -300, 300) }},
-		{"of all exponents", func(r *rand.Rand) float64 { return sign(r) * power(r, -1070, 1010) }},
+		{"wide range", func(r *rand.Rand) float64 { return sign(r) * power(r, -300, 300) }},
+		{"all exponents", func(r *rand.Rand) float64 { return sign(r) * power(r, -1070, 1010) }},
 		{"denormal", func(r *rand.Rand) float64 { return sign(r) * math.Float64frombits(r.Uint64N(1<<52)) }},
 		{"huge", func(r *rand.Rand) float64 { return sign(r) * power(r, 1000, 1012) }},
 		{"mostly zero", func(r *rand.Rand) float64 { return float64(r.IntN(100)/99) * r.Float64() }},
-		{"of one bin's edge", func(r *rand.Rand) float64 { return sign(r) * math.Ldexp(1, -34+r.IntN(2)) }},
+		{"edge of a bin", func(r *rand.Rand) float64 { return sign(r) * math.Ldexp(1, -34+r.IntN(2)) }},
 		{"bits", func(r *rand.Rand) float64 {
 			for {
 				if x := math.Float64frombits(r.Uint64()); math.Abs(x) < 1e300 {
@@ -76,7 +75,7 @@ func (k kind) terms(r *rand.Rand, n int) []float64 {
 	return all
 }
 
-func TestSumsGiveTheStatedBits(t *testing.T) {
+func TestSumsMatchTheDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, k := range kinds() {
 		for n := range 300 {
@@ -88,7 +87,7 @@ func TestSumsGiveTheStatedBits(t *testing.T) {
 				var s Sum
 				s.addBy(assembly, terms, largest)
 				if got, want := s.Value(), stated(terms); got != want {
-					t.Fatalf("%v: %d terms %s: %v, not %v", assembly, n, k.name, got, want)
+					t.Fatalf("%v: %d terms %s: got %v, want %v", assembly, n, k.name, got, want)
 				}
 			}
 		}
@@ -111,14 +110,14 @@ func TestSumsAreAccurate(t *testing.T) {
 			bound := math.Ldexp(largest, -80)*float64(len(terms)) + (math.Nextafter(math.Abs(value), math.Inf(1))-math.Abs(value))/2
 			off, _ := new(big.Float).Sub(exact(terms), big.NewFloat(value)).Float64()
 			if math.Abs(off) > bound {
-				t.Errorf("terms %s: %v is off by %v, more than %v", k.name, value, off, bound)
+				t.Errorf("terms %s: error of %v is %v, must be at most %v", k.name, value, off, bound)
 			}
 		}
 	}
 }
 
-// A sum has one value, whoever adds which terms in which order.
-func TestSumsDependOnTheTermsAlone(t *testing.T) {
+// A sum does not depend on how its terms are divided and ordered.
+func TestSumsDoNotDependOnOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, k := range kinds() {
 		for range 50 {
@@ -143,7 +142,7 @@ func TestSumsDependOnTheTermsAlone(t *testing.T) {
 	}
 }
 
-func TestSumsOfWhatIsNotFinite(t *testing.T) {
+func TestSumsOfNonFiniteTerms(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	tests := []struct {
 		terms []float64
@@ -160,7 +159,7 @@ func TestSumsOfWhatIsNotFinite(t *testing.T) {
 			b.add(test.terms[split:])
 			a.Join(b)
 			if got := a.Value(); got != test.want && !(math.IsNaN(got) && math.IsNaN(test.want)) {
-				t.Errorf("%v: %v", test.terms, got)
+				t.Errorf("%v: got %v", test.terms, got)
 			}
 		}
 	}
@@ -178,7 +177,7 @@ func TestSumsOfManyTerms(t *testing.T) {
 		all.Join(s)
 	}
 	if got, want := all.Value(), float64(len(terms))*float64(1<<12)*terms[0]; math.Abs(got-want) > 1e-15*want {
-		t.Errorf("%v, not %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
@@ -202,7 +201,7 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// variants returns the loops to test: those in Go, and those in assembly where this processor runs them.
+// variants returns the loops to test: those in Go, and those in assembly if this processor supports them.
 func variants() []bool {
 	if assembly {
 		return []bool{false, true}

@@ -1,10 +1,10 @@
-// Package sweep applies point functions to boxes of a subdomain: on a GPU by kernels that keep
-// what neighbouring points read in registers, on a host device row by row.
+// Package sweep applies point functions to boxes of a subdomain: on a GPU by kernels that keep values shared by
+// adjacent points in registers, on a CPU device row by row.
 //
-// A [Point] is what one point of a stage computes, as CUDA C++ and as Go. An [Access] is what
-// it reads or writes, under the name that the source uses. A [Sweeper] joins the two for a
-// device; it makes launches ready, with norms and reductions on the way where they are wanted.
-// A constant linear stencil is such a point function, see [Linear].
+// A [Point] is the computation at one point of a stage, in CUDA C++ and in Go. An [Access] is a field that it
+// reads or writes, under the name used in the source. A [Sweeper] combines them for a device; it prepares
+// launches, optionally with norms and reductions. A constant linear stencil is also a point function, see
+// [Linear].
 package sweep
 
 import (
@@ -14,58 +14,39 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// Element is the type of an access' values: "float32", "float64", "int8", "uint8", "int16",
-// "uint16", "int32", "uint32", "int64" or "uint64".
-type Element string
-
-// elements are the types.
-var elements = map[Element]struct {
-	size int
-	c    string // the name in CUDA C++
-}{
-	"float32": {4, "float"}, "float64": {8, "double"},
-	"int8": {1, "signed char"}, "uint8": {1, "unsigned char"}, "int16": {2, "short"}, "uint16": {2, "unsigned short"},
-	"int32": {4, "int"}, "uint32": {4, "unsigned"}, "int64": {8, "long long"}, "uint64": {8, "unsigned long long"},
-}
-
-// size returns the bytes of a value, 0 if e is none of the types.
-func (e Element) size() int { return elements[e].size }
-
-// real reports whether norms can be taken of the values.
-func (e Element) real() bool { return e == "float32" || e == "float64" }
-
-// Access is what a point function reads or writes: a field at one time level, of which a point
-// has Components values, each in an array of its own.
+// Access is a field that a point function reads or writes, at one time level. A point has Components values, each
+// in a separate array.
 type Access struct {
-	Name       string  // in the source: an identifier of C
-	Element    Element //
-	Components int     // 0 counts as 1
-	// Footprint is the offsets at which it is read. An empty one is the point itself, unless Write is set: what is
-	// written is not read then. An access that is read and written is updated in place, and read at the point alone.
+	Name       string         // in the source: a C identifier
+	Element    domain.Element // a real or an integer
+	Components int            // values per point; default 1
+	// Footprint is the set of offsets at which it is read. The default is the point itself, unless Write is set: then
+	// it is not read. An access that is read and written is updated in place, and read only at the point itself.
 	Footprint stencil.Footprint
-	// Footprints are those of each component, where they differ; Footprint is then empty.
+	// Footprints are the footprints of each component, if they differ; Footprint is then empty.
 	Footprints []stencil.Footprint
-	Write      bool
-	// Sparse says that at a point the function reads few of the offsets, as where a wall turns round
-	// what comes from behind it: values are then loaded where it asks for them, and not all before.
+	Write      bool // whether it is written; default false
+	// Sparse means that the function reads only few of the offsets at a point, as for reflections at boundaries:
+	// values are then loaded individually instead of all in advance. Default false.
 	Sparse bool
-	// Before names the access that reads the same field one level before, for norms of what is
-	// written and of its change: both are real, have as many components, and the footprints hold
-	// the point. An access that is updated in place may name itself.
+	// Before names the access that reads the same field at the previous level, for norms of the written values and of
+	// their change. Both must be real and have the same components, and the footprints must contain the point. An
+	// access that is updated in place may name itself. Default: no norms.
 	Before string
 }
 
-// Arrays are those of all accesses of a sweep, by access and component.
+// Arrays are the arrays of all accesses of a sweep, by access and component.
 type Arrays [][]kernels.Array
 
 func (a Access) components() int { return max(1, a.Components) }
 
-// footprint returns that of a component.
+// footprint returns the footprint of a component.
 func (a Access) footprint(component int) stencil.Footprint {
 	f := a.Footprint
 	if len(a.Footprints) > 0 {
@@ -83,21 +64,21 @@ func (a Access) reads() bool {
 		slices.ContainsFunc(a.Footprints, func(f stencil.Footprint) bool { return len(f) > 0 })
 }
 
-// check returns an error unless the access can be one of a point function in so many dimensions.
+// check returns an error unless the access is valid for a point function of the given dimensions.
 func (a Access) check(dims int) error {
 	fail := func(format string, values ...any) error {
 		return fmt.Errorf("access %q "+format, append([]any{a.Name}, values...)...)
 	}
 	if err := checkName(a.Name); err != nil {
-		return fail("has no name that a source could use: %w", err)
+		return fail("name: %w", err)
 	}
 	switch {
-	case a.Element.size() == 0:
-		return fail("has elements of type %q", a.Element)
+	case !a.Element.IsReal() && !a.Element.IsInteger():
+		return fail("element type must be known, got %q", a.Element)
 	case a.Components < 0 || a.components() > maxArrays:
-		return fail("has %d components", a.Components)
+		return fail("number of components must be at least 0, got %d", a.Components)
 	case len(a.Footprints) > 0 && (len(a.Footprints) != a.components() || len(a.Footprint) > 0):
-		return fail("has %d components and %d footprints, or one for all beside them", a.components(),
+		return fail("must have one footprint or one per component, got %d components, %d footprints", a.components(),
 			len(a.Footprints))
 	}
 	for q := range a.components() {
@@ -107,14 +88,14 @@ func (a Access) check(dims int) error {
 		}
 		if a.Write && a.reads() && !slices.Equal(stencil.Offsets(f...), stencil.Point()) {
 			return fail(
-				"is written, and read at %v: in place only the point itself can be read; others may be written before",
+				"is written and read, and may only be read at the point itself, got %v",
 				f)
 		}
 	}
 	return nil
 }
 
-// checkAccesses checks all, and that names and pairs fit.
+// checkAccesses checks all accesses, and that their names and pairs are consistent.
 func checkAccesses(all []Access, dims int, reduces bool) error {
 	arrays := 0
 	written := false
@@ -123,7 +104,7 @@ func checkAccesses(all []Access, dims int, reduces bool) error {
 			return err
 		}
 		if slices.ContainsFunc(all[:i], func(b Access) bool { return b.Name == a.Name }) {
-			return fmt.Errorf("two accesses are called %q", a.Name)
+			return fmt.Errorf("access names must be distinct, got %q twice", a.Name)
 		}
 		if err := checkBefore(all, a); err != nil {
 			return err
@@ -132,36 +113,35 @@ func checkAccesses(all []Access, dims int, reduces bool) error {
 		written = written || a.Write
 	}
 	if arrays < 1 || arrays > maxArrays {
-		return fmt.Errorf("%d arrays; must be between 1 and %d", arrays, maxArrays)
+		return fmt.Errorf("number of arrays must be between 1 and %d, got %d", maxArrays, arrays)
 	}
 	if !written && !reduces {
-		return errors.New("it writes and reduces nothing")
+		return errors.New("must write or reduce something")
 	}
 	return nil
 }
 
-// maxArrays bounds the arrays of a sweep: the argument of a launch, which has 4096 bytes, holds
-// their addresses.
+// maxArrays bounds the arrays of a sweep: their addresses are in the argument of a launch, which has 4096 bytes.
 const maxArrays = 128
 
-// checkBefore returns an error unless norms can be taken of an access that wants them.
+// checkBefore returns an error unless the norms requested by an access can be computed.
 func checkBefore(all []Access, a Access) error {
 	if a.Before == "" {
 		return nil
 	}
 	at := slices.IndexFunc(all, func(b Access) bool { return b.Name == a.Before })
 	if at < 0 {
-		return fmt.Errorf("access %q: there is no access %q before", a.Name, a.Before)
+		return fmt.Errorf("access %q: Before must name an access, got %q", a.Name, a.Before)
 	}
 	b := all[at]
-	if !a.Write || !a.Element.real() || a.Element != b.Element || a.components() != b.components() {
+	if !a.Write || !a.Element.IsReal() || a.Element != b.Element || a.components() != b.components() {
 		return fmt.Errorf(
-			"access %q: norms are of reals that are written, and of as many components before as after; not of %q",
+			"access %q: norms need a written access of reals and the same number of components in %q",
 			a.Name, b.Name)
 	}
 	for q := range b.components() {
 		if !b.footprint(q).Has([3]int{}) {
-			return fmt.Errorf("access %q: norms need %q at the point itself, which its footprint %v lacks", a.Name,
+			return fmt.Errorf("access %q: norms need %q at the point itself, which must be in its footprint %v", a.Name,
 				b.Name, b.footprint(q))
 		}
 	}
@@ -176,7 +156,7 @@ func spansOf(arrays []kernels.Array) (all []streams.Span) {
 	return all
 }
 
-// findAccess returns the place of an access, -1 if there is none of the name.
+// findAccess returns the index of an access, or -1 if the name is unknown.
 func findAccess(all []Access, name string) int {
 	for i := range all {
 		if all[i].Name == name {
@@ -199,42 +179,51 @@ var keywords = strings.Fields(
 	xor_eq threadIdx blockIdx blockDim gridDim warpSize NULL NAN INFINITY assert errno`,
 )
 
-// taken are the macros of kernels/cu and of source.go, and the function call that source.go writes.
+// taken are the macros of kernels/cu and of source.go, and the function call generated by source.go.
 var taken = strings.Fields(
-	`call ADD ALL ALL_READ_ONLY ARGUMENTS ARRAY_OF BYTES_OF CLASS_OF DIMS EACH_PART FEW_ARRAYS FIELDS FILL FORWARD
-	FRAME_BYTES GHOSTS GHOSTS_DEPTH GHOSTS_X GHOSTS_Y HEIGHT IDENTITY INITIAL INNER_STORES KERNEL LAYERED LAYERS LAYERS_
-	LOAD MAKE MEASURED_KERNEL MEASURES MEMBER NEVER_LINKED NEXT NORM NORMS NUMBER ONE_LAYER ONE_MORE OPERATIONS PLANES
-	POINTER PREFETCH RANK_BLOCKS RANK_CALLED RANK_COPY RANK_LAYERS RANK_STEPS_BYTES RANK_TAGS RANK_THREADS RANK_WORDS
-	READS REAL REDUCED REDUCTIONS REFLECTS REG_LAYERS SCALES SCARCE SEVERAL_LAYERS SLOT_PLACES STAGE STAGES STAGE_BYTES
-	STEP STEPS STEPS_BYTES STEPS_THREADS STOP STORE STREAMS SWEEP_BYTES TARGETS TOTAL TOTALS WIDTH WRITES WRITTEN`,
+	`call ADD AFFINES ALL ALL_READ_ONLY ARGUMENTS ARRAY_OF BYTES_OF CLASS_OF DIMS EACH_PART FED FEW_ARRAYS FIELDS
+	FILL FORWARD FRAME_BYTES FRAME_OF GHOSTS GHOSTS_DEPTH GHOSTS_X GHOSTS_Y HEIGHT IDENTITY INITIAL INNER_STORES
+	KERNEL LAYERED LAYERS LAYERS_ LOAD MAKE MEASURED_KERNEL MEASURES MEMBER NEVER_LINKED NEXT NORM NORMS NUMBER
+	ONE_LAYER ONE_MORE OPERATIONS PLANES POINTER PREFETCH RANK_BLOCKS RANK_CALLED RANK_COPY RANK_LAYERS RANK_STEPS_BYTES
+	RANK_TAGS RANK_THREADS RANK_WORDS READS REAL REDUCED REDUCTIONS REFLECTS REG_LAYERS SCARCE SEVERAL_LAYERS
+	SLOT_PLACES STAGE STAGES STAGE_BYTES STEP STEPS STEPS_BYTES STEPS_THREADS STOP STORE STREAMS SWEEP_BYTES TARGETS
+	TOTAL TOTALS WIDTH WRITES WRITTEN`,
 )
 
 // checkName returns an error unless a source can use a name.
 func checkName(name string) error {
 	switch {
 	case !identifier.MatchString(name):
-		return fmt.Errorf("%q is no identifier of C", name)
+		return fmt.Errorf("%q must be a C identifier", name)
 	case slices.Contains(keywords, name) || strings.HasPrefix(name, "__"):
-		return fmt.Errorf("%q is a word of C++ or CUDA, which no source can use as a name", name)
+		return fmt.Errorf("%q must not be a keyword of C++ or CUDA", name)
 	case slices.Contains(taken, name):
-		return fmt.Errorf("%q is a name that the kernels around the source have: take another, or write it small", name)
+		return fmt.Errorf("%q must not be a name used by the kernels: use another one, or lower case", name)
 	}
 	return nil
 }
 
-// Coordinates say where points lie: index i of an axis at (i + Shift) * Spacing. The end 0 of the axis is at 0 with
-// shift 1 at a Dirichlet face, 0.5 at a Neumann face, and 0 where the axis is periodic.
-type Coordinates struct{ Shift, Spacing [3]float64 }
-
-// Moment says which time step a sweep is of. Steps are counted from 1, and Length is that of each;
-// the first begins at the time Start.
-type Moment struct {
-	Step          int64
-	Start, Length float64
+// Coordinates give the positions of points: index i of an axis is at (i + Shift) * Spacing. The lower end of the
+// axis is at 0 with shift 1 at a Dirichlet face, 0.5 at a Neumann face, and 0 if the axis is periodic.
+type Coordinates struct {
+	Shift   [3]float64 // position of index 0, in spacings; default 0
+	Spacing [3]float64 // distance between points, per axis
 }
 
-// time returns the time at which the step begins, computed as kernels do.
-func (m Moment) time() float64 { return m.Start + float64(float64(m.Step-1)*m.Length) }
+// Moment is the time step of a sweep.
+type Moment struct {
+	Step          int64   // number of the step, counted from 1
+	Start, Length float64 // time of the first step, and length of each; default 0
+}
+
+// Time returns the time after a part of the step, from 0, its beginning, to 1. That of 0 is the time() of kernels.
+func (m Moment) Time(part float64) float64 {
+	return m.Start + float64((float64(m.Step-1)+part)*m.Length)
+}
+
+// Give sets the parameters of a point function for a step: p points to a copy of those that all steps begin with, which
+// is of the type of Point.Parameters.
+type Give func(m Moment, p any) error
 
 // frameNumbers are those of struct Frame of site.cuh before the parameters.
 const frameNumbers = 3 + 6

@@ -21,16 +21,16 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// mainOnCPU is the main program behind the kernels on the CPU.
+// mainOnCPU is the main program for the kernels on the CPU.
 //
 //go:embed cpu/main.h
 var mainOnCPU string
 
-// ErrNoCompiler is the error of Check without a C++ compiler, by which CUDA sources run on the CPU.
-var ErrNoCompiler = errors.New("no g++, which is needed to run CUDA sources without a GPU")
+// ErrNoCompiler is returned by Check if there is no C++ compiler to run CUDA sources on the CPU.
+var ErrNoCompiler = errors.New("no working g++ found, which is needed to run CUDA sources without a GPU")
 
-// onCPU is the kernels of a point function, compiled as C++ for the CPU, where the threads of a
-// launch run one after the other. It is a process that makes one launch after the other.
+// onCPU holds the kernels of a point function compiled as C++ for the CPU, where the threads of a launch run one
+// after the other. It is a process that runs launches sequentially.
 type onCPU struct {
 	plan    *plan
 	folder  string
@@ -40,7 +40,7 @@ type onCPU struct {
 	problem bytes.Buffer
 }
 
-// newOnCPU compiles the kernels for arrays of such classes, and starts them.
+// newOnCPU compiles the kernels for arrays of the given classes, and starts the process.
 func newOnCPU(n *plan, f form, c classes) (r *onCPU, err error) {
 	compiler, err := exec.LookPath("g++")
 	if err != nil {
@@ -67,10 +67,10 @@ func newOnCPU(n *plan, f form, c classes) (r *onCPU, err error) {
 	return r, r.start(binary)
 }
 
-// folding is what a source is compiled with to see whether all its offsets are constants: inlined, with loops unrolled.
-// Then calls for offsets that are none remain, see NEVER_LINKED, and nothing else. An offset of which
-// the compiler proves that it lies in the footprint may pass though it is no constant. All kernels have the same point
-// function in them: one is compiled, which is measured too, and others, which are inline then, are left out.
+// folding lists the options with which a source is compiled to check that all its offsets are constants: inlined,
+// with loops unrolled. Then only calls for non-constant offsets remain, see NEVER_LINKED. An offset that the
+// compiler proves to be in the footprint may pass without being a constant. All kernels contain the same point
+// function: one that measures is compiled, and the others, which are inline, are omitted.
 var (
 	folding = []string{
 		"-O3", "-c", "--param=max-completely-peel-times=64", "--param=max-completely-peeled-insns=1000000",
@@ -82,8 +82,8 @@ var (
 		"#pragma GCC unroll 64\n", `_Pragma("unroll")`, `_Pragma("GCC unroll 64")`)
 )
 
-// checkConstants returns an error, ErrFootprint, unless all offsets and components that the source names are constants
-// which its accesses have, as a GPU needs them: it is compiled, and not run.
+// checkConstants returns an error, ErrFootprint, unless all offsets and components in the source are constants
+// within its accesses, as a GPU needs them. It compiles the source without running it.
 func (n *plan) checkConstants(f form) (err error) {
 	compiler, err := exec.LookPath("g++")
 	if err != nil {
@@ -117,7 +117,7 @@ func (n *plan) checkConstants(f form) (err error) {
 	return nil
 }
 
-// build writes the files into a folder and compiles main.cc among them.
+// build writes the files to a folder and compiles main.cc.
 func (n *plan) build(compiler, folder string, files map[string]string, options ...string) error {
 	if err := os.MkdirAll(filepath.Join(folder, "cpu"), 0o755); err != nil {
 		return err
@@ -131,12 +131,15 @@ func (n *plan) build(compiler, folder string, files map[string]string, options .
 		[]string{"-std=c++17", "-w", "-ffp-contract=off", "-fno-strict-aliasing", filepath.Join(folder, "main.cc")},
 		options...)
 	if out, err := exec.Command(compiler, options...).CombinedOutput(); err != nil {
+		if exec.Command(compiler, "-x", "c++", "-include", "cmath", "-fsyntax-only", os.DevNull).Run() != nil {
+			return fmt.Errorf("%w: %s", ErrNoCompiler, out)
+		}
 		return n.explain(fmt.Errorf("as C++: %w\n%s", err, out))
 	}
 	return nil
 }
 
-// filesOnCPU returns the program with a main program behind it that runs these kernels, main.cc, by path.
+// filesOnCPU returns the program with a main program that runs the given kernels, main.cc, by path.
 func (n *plan) filesOnCPU(c classes, f form, names []string) (map[string]string, error) {
 	program := n.programOf("point.cu", n.source(c, f))
 	files, err := program.Files()
@@ -176,11 +179,11 @@ func (r *onCPU) start(binary string) (err error) {
 	return r.process.Start()
 }
 
-// launch makes a planned launch with arrays of such contents, which it replaces, and a moment. It
-// returns what blocks found.
+// launch runs a planned launch with the given contents of arrays, which it replaces, and a moment. It returns the
+// slots of the blocks.
 func (r *onCPU) launch(k *launchPlan, variant string, contents [][]byte, m Moment) ([]slot, error) {
 	arg, frame := k.argument(r.plan)
-	(&Launch{plan: r.plan, frame: arg[frame:]}).SetMoment(m)
+	_ = r.plan.set(arg[frame:], m, nil) // only a Give fails
 	var b bytes.Buffer
 	var name [64]byte
 	copy(name[:], k.kernel+variant)
@@ -206,7 +209,7 @@ func (r *onCPU) launch(k *launchPlan, variant string, contents [][]byte, m Momen
 		b.Write(c)
 	}
 	var sent sync.WaitGroup
-	sent.Go(func() { r.in.Write(b.Bytes()) }) // a process that failed does not read on; it says why
+	sent.Go(func() { r.in.Write(b.Bytes()) }) // a failed process stops reading, and reports why
 	defer sent.Wait()
 	for _, c := range append(slices.Clone(contents), totals) {
 		if _, err := io.ReadFull(r.out, c); err != nil {
@@ -221,17 +224,17 @@ func (r *onCPU) launch(k *launchPlan, variant string, contents [][]byte, m Momen
 	return slots, nil
 }
 
-// failed returns what the process said.
+// failed returns the error output of the process.
 func (r *onCPU) failed(err error) error {
 	r.process.Wait()
 	return r.plan.explain(fmt.Errorf("on the CPU: %w: %s", err, strings.TrimSpace(r.problem.String())))
 }
 
-// close ends the process and removes what was compiled.
+// close ends the process and removes the compiled files.
 func (r *onCPU) close() error {
 	r.in.Close()
 	var err error
-	if r.process.ProcessState == nil { // failed has not waited for it
+	if r.process.ProcessState == nil { // not waited for by failed
 		err = r.process.Wait()
 	}
 	return errors.Join(err, os.RemoveAll(r.folder))
@@ -240,7 +243,7 @@ func (r *onCPU) close() error {
 // checkLimit is how long a launch may take before the device counts as stuck.
 const checkLimit = 30 * time.Second
 
-// onGPU runs the kernels of a point function on a device, with arrays that lie on the host.
+// onGPU runs the kernels of a point function on a device, with arrays on the host.
 type onGPU struct {
 	device  *streams.Device
 	plan    *plan
@@ -252,7 +255,7 @@ func newOnGPU(c *kernels.Compiler, d *streams.Device, n *plan) (*onGPU, error) {
 	return &onGPU{d, n, s}, err
 }
 
-// launch makes a launch with arrays of such contents, which it replaces. It returns what it finds.
+// launch runs a launch with the given contents of arrays, which it replaces. It returns the norms and reductions.
 func (k *onGPU) launch(
 	arrays []kernels.Array, boxes []domain.Box, variant string, shape Shape, contents [][]byte, m Moment,
 ) (found slot, err error) {
@@ -272,7 +275,9 @@ func (k *onGPU) launch(
 	if err != nil {
 		return nil, err
 	}
-	launch.SetMoment(m)
+	if err := launch.Set(m, nil); err != nil {
+		return nil, err
+	}
 	if err := stream.Launch(launch.Kernel); err != nil {
 		return nil, err
 	}
@@ -298,7 +303,7 @@ func (k *onGPU) launch(
 	return slices.Clone(slot(total.host.Bytes())), nil
 }
 
-// upload puts the contents into arrays of the device.
+// upload copies the contents to arrays of the device.
 func (k *onGPU) upload(
 	made *streams.Resources, s *streams.Stream, arrays []kernels.Array, contents [][]byte,
 ) (there []kernels.Array, staged []*streams.Memory, err error) {
@@ -322,7 +327,7 @@ func (k *onGPU) upload(
 	return there, staged, nil
 }
 
-// prepare prepares the sweep, or its variant that measures.
+// prepare prepares the sweep, or its measured variant.
 func (k *onGPU) prepare(
 	made *streams.Resources, arrays Arrays, boxes []domain.Box, variant string,
 ) (*Launch, *Totals, error) {

@@ -14,14 +14,14 @@ import (
 	"github.com/halox/halox/internal/testdevices"
 )
 
-// The CUDA source of every sample gives the bits of its twin, in boxes of many shapes, arrays that
-// lie in memory in several ways, and nothing but the boxes changes.
-func TestSourcesGiveTheBitsOfTheirTwins(t *testing.T) {
+// The CUDA source of every sample is bitwise identical to its Go counterpart, in boxes of many shapes and arrays
+// with several layouts, and changes only the boxes.
+func TestSourcesMatchTheirCounterparts(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		device := set.Devices[0]
 		all := samples()
 		for _, s := range linearSamples(t) {
-			// Each takes a second to compile: one type where threads run in turn, one where they run as on a GPU.
+			// Each takes a second to compile: one type if threads run one by one, the other if they run as on a GPU.
 			if testdevices.OnGPU(device) || testdevices.OnCPU(device) == (s.accesses[0].Element == "float32") {
 				all = append(all, s)
 			}
@@ -38,7 +38,7 @@ func TestSourcesGiveTheBitsOfTheirTwins(t *testing.T) {
 	})
 }
 
-// ofEachForm returns one of the samples that have the same kernels, for all that there are, or all samples if tests are long.
+// ofEachForm returns one of the samples with the same kernels, for all forms, or all samples in long tests.
 func ofEachForm(t *testing.T, all []sample) (some []sample) {
 	of := map[string][]sample{}
 	for _, s := range all {
@@ -52,24 +52,25 @@ func ofEachForm(t *testing.T, all []sample) (some []sample) {
 	return some
 }
 
-// Offsets and components that depend on data, or are beside the footprint, are found without a GPU, whatever the data.
-func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
+// Offsets and components that depend on data, or are outside the footprint, are detected without a GPU, for any
+// data.
+func TestCheckDetectsOffsetsThatAreNotConstant(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	testdevices.Once(t)
 	set := testdevices.Host(t, 1)
 	type change struct{ old, new, says string }
 	all := map[string]change{
-		"constant":                 {"p.at(u, 1, 0, 0)", "p.at(u, 2 - 1, 0, 0)", ""},
-		"a loop":                   {"p.at(u, 1, 0, 0) + p.at(u, -1, 0, 0)", "both(p)", ""},
-		"beside the footprint":     {"p.at(u, 1, 0, 0)", "p.at(u, 2, 0, 0)", "at(u, ...)"},
-		"by data, as a number":     {"p.at(u, 1, 0, 0)", "p.at(u, (int)p.at(old), 0, 0)", "at(u, ...)"},
-		"by data that is never so": {"p.at(u, 1, 0, 0)", "p.at(u, p.at(old) > 5 ? 2 : 1, 0, 0)", "at(u, ...)"},
-		"by a parameter":           {"p.at(u, 1, 0, 0)", "p.at(u, (int)(4 * p.parameters.C2), 0, 0)", "at(u, ...)"},
-		"by the place":             {"p.at(u, 1, 0, 0)", "p.at(u, p.i() % 5, 0, 0)", "at(u, ...)"},
-		"a component by data":      {"p.at(old)", "p.at(old[(int)p.at(u) / 2])", "a component"},
-		"a write-only access":      {"p.at(u, 1, 0, 0)", "p.at(next, 1, 0, 0)", "wave.cu:7: at(next, ...) of an access that is only written"},
-		"a read-only access":       {"p.set(next, v)", "p.set(u, v)", "set(u, ...) of an access that is only read"},
-		"a name that nobody has":   {"p.at(u, 1, 0, 0)", "p.at(w, 1, 0, 0)", `has no access "w"`},
+		"constant":                  {"p.at(u, 1, 0, 0)", "p.at(u, 2 - 1, 0, 0)", ""},
+		"a loop":                    {"p.at(u, 1, 0, 0) + p.at(u, -1, 0, 0)", "both(p)", ""},
+		"outside the footprint":     {"p.at(u, 1, 0, 0)", "p.at(u, 2, 0, 0)", "at(u, ...)"},
+		"by data, as a number":      {"p.at(u, 1, 0, 0)", "p.at(u, (int)p.at(old), 0, 0)", "at(u, ...)"},
+		"by data that never occurs": {"p.at(u, 1, 0, 0)", "p.at(u, p.at(old) > 5 ? 2 : 1, 0, 0)", "at(u, ...)"},
+		"by a parameter":            {"p.at(u, 1, 0, 0)", "p.at(u, (int)(4 * p.parameters.C2), 0, 0)", "at(u, ...)"},
+		"by the position":           {"p.at(u, 1, 0, 0)", "p.at(u, p.i() % 5, 0, 0)", "at(u, ...)"},
+		"a component by data":       {"p.at(old)", "p.at(old[(int)p.at(u) / 2])", "components must be constants"},
+		"a write-only access":       {"p.at(u, 1, 0, 0)", "p.at(next, 1, 0, 0)", "wave.cu:7: at(next, ...) of an access that is only written"},
+		"a read-only access":        {"p.set(next, v)", "p.set(u, v)", "set(u, ...) of an access that is only read"},
+		"an unknown name":           {"p.at(u, 1, 0, 0)", "p.at(w, 1, 0, 0)", `access "w" must exist`},
 	}
 	for _, name := range testdevices.Some(4, slices.Sorted(maps.Keys(all))) {
 		c := all[name]
@@ -89,7 +90,7 @@ func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
 			if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want %q", err, c.says)
 			}
-			if name == "by the place" {
+			if name == "by the position" {
 				test.Is(t, Check(set.Compiler, set.Devices[0], s.point, s.accesses, 0), ErrFootprint)
 			}
 		})
@@ -97,7 +98,7 @@ func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
 }
 
 // A process that has failed is closed without another error.
-func TestACheckThatFailsSaysWhyOnce(t *testing.T) {
+func TestFailedCheckReportsOneError(t *testing.T) {
 	testdevices.InTurn(t, 1, 8)
 	s := waveSample()
 	s.point.CUDA = strings.Replace(s.point.CUDA, "p.at(u, 1, 0, 0)", "p.at(u, 2, 0, 0)", 1)
@@ -110,12 +111,12 @@ func TestACheckThatFailsSaysWhyOnce(t *testing.T) {
 	}
 	test.Is(t, err, ErrFootprint)
 	if err := k.close(); err != nil {
-		t.Errorf("close: %v", err)
+		t.Errorf("close: got %v", err)
 	}
 }
 
-// A twin that panics is an error that names it.
-func TestCheckOfATwinThatPanics(t *testing.T) {
+// A panic of a Go counterpart is an error that names it.
+func TestCheckOfAPanic(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)
 	set := testdevices.Host(t, 1)
 	s := waveSample()
@@ -124,12 +125,12 @@ func TestCheckOfATwinThatPanics(t *testing.T) {
 	if errors.Is(err, ErrNoCompiler) {
 		t.Skip("SKIPPED: ", err)
 	}
-	if err == nil || !strings.Contains(err.Error(), `the Go twin of "wave" panicked`) || !strings.Contains(err.Error(), "beside its footprint") {
+	if err == nil || !strings.Contains(err.Error(), `the Go counterpart of "wave" panicked`) || !strings.Contains(err.Error(), "must be in its footprint") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// checkSample runs Check, beside other tests unless the device is a real GPU.
+// checkSample runs Check, in parallel with other tests unless the device is a real GPU.
 func checkSample(t *testing.T, set *testdevices.Set, s sample) {
 	t.Helper()
 	if !testdevices.OnGPU(set.Devices[0]) {
@@ -144,7 +145,7 @@ func checkSample(t *testing.T, set *testdevices.Set, s sample) {
 	}
 }
 
-// TestFunctionsOfEqualBits holds the table of docs/reference/steps.md.
+// TestFunctionsOfEqualBits checks the table of docs/reference/steps.md.
 func TestFunctionsOfEqualBits(t *testing.T) {
 	point := Point{
 		Name: "functions", Dims: 2, CUDA: `
@@ -171,6 +172,29 @@ template <typename P> __device__ __forceinline__ void functions(P &p) {
 	accesses := []Access{{Name: "u", Element: "float64"}, {Name: "v", Element: "float64"},
 		{Name: "next", Element: "float64", Write: true}}
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
-		test.Check(t, Check(set.Compiler, set.Devices[0], point, accesses, 0))
+		err := Check(set.Compiler, set.Devices[0], point, accesses, 0)
+		if errors.Is(err, ErrNoCompiler) {
+			t.Skip("SKIPPED: ", err)
+		}
+		test.Check(t, err)
+	})
+}
+
+// TestCheckOfNaN compares functions whose result is not a number at some points: their norms are equal too.
+func TestCheckOfNaN(t *testing.T) {
+	testdevices.InTurn(t, 5, 8)
+	point := Point{
+		Name: "root", Dims: 2,
+		CUDA: `template <typename P> __device__ __forceinline__ void root(P &p) { p.set(next, sqrt(p.at(u) - 1.5)); }`,
+		Go: func(r *Row) {
+			u, next := At[float64](r, "u", 0, 0, 0), At[float64](r, "next", 0, 0, 0)
+			for i := range next {
+				next[i] = math.Sqrt(u[i] - 1.5)
+			}
+		},
+	}
+	accesses := []Access{{Name: "u", Element: "float64"}, {Name: "next", Element: "float64", Write: true, Before: "u"}}
+	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+		checkSample(t, set, sample{point: point, accesses: accesses})
 	})
 }

@@ -17,15 +17,14 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// findNVRTC returns NVRTC for a test that does nothing but compile, or skips it where there is none.
+// findNVRTC returns NVRTC for a test that only compiles, or skips the test.
 func findNVRTC(t *testing.T) *nvrtc.Compiler {
 	t.Helper()
 	testdevices.Once(t)
 	return test.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 }
 
-// linearSamples are the linear stencils of all kinds, those of one step along each axis also with
-// spacings that are not equal.
+// linearSamples are the linear stencils of all kinds, those of radius 1 on the axes also with unequal spacings.
 func linearSamples(t *testing.T) (all []sample) {
 	for _, spacing := range [][]float64{{0.1, 0.1}, {0.1, 0.2}, {0.1, 0.1, 0.1}, {0.1, 0.2, 0.3}} {
 		kinds := stencil.Kinds(len(spacing))
@@ -34,7 +33,7 @@ func linearSamples(t *testing.T) (all []sample) {
 		}
 		for _, kind := range kinds {
 			s := test.Must(stencil.HeatOf(kind, spacing, 1, 1e-3))(t)
-			for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
+			for _, real := range []domain.Element{domain.Float32, domain.Float64} {
 				p, accesses, err := Linear(s, real)
 				test.Check(t, err)
 				all = append(all, sample{p, accesses})
@@ -44,7 +43,7 @@ func linearSamples(t *testing.T) (all []sample) {
 	return all
 }
 
-// name tells samples apart.
+// name identifies a sample.
 func (s sample) name() string {
 	if l := s.point.linear; l != nil {
 		return fmt.Sprintf("dims=%d/points=%d/groups=%d/%s/sums=%s", l.Dims, l.Points(), len(l.Groups), s.accesses[0].Element, s.point.Sums)
@@ -61,8 +60,8 @@ func withFastSums(all []sample) (fast []sample) {
 	return fast
 }
 
-// Every sample and every linear stencil compiles for each generation of GPUs and keeps its
-// variables in registers; for one of them with fast sums too, whose kernels have fewer registers.
+// Every sample and every linear stencil compiles for each generation of GPUs without spills; one of them with fast
+// sums too, whose kernels have fewer registers.
 func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
 	testdevices.InTurn(t, 2, 4)
 	c := findNVRTC(t)
@@ -82,12 +81,32 @@ func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
 	}
 }
 
-// The fused stage of each of them compiles and keeps its variables in registers too.
+// The fused stage of each of them also compiles without spills.
 func TestFusedStagesCompileWithoutSpills(t *testing.T) {
 	c := findNVRTC(t)
 	for i, s := range append(compiledSamples(t), linearSamples(t)...) {
 		for _, arch := range generationsOf(1, i) {
 			kerneltest.WithoutSpills(t, c, s.name(), fusedProgram(t, s), arch)
+		}
+	}
+}
+
+// So do kernels that look up their frames.
+func TestFedKernelsCompileWithoutSpills(t *testing.T) {
+	c := findNVRTC(t)
+	for i, s := range append(samples(), linearSamples(t)[0]) {
+		if !testdevices.Turn(i, 9, 9) {
+			continue
+		}
+		n := test.Must(newPlan(s.point, s.accesses))(t)
+		n.table = &table{}
+		plan := residentPlanOf(t, 2, true, s)
+		plan.stages[0].plan = n
+		resident, _ := plan.program()
+		ranks := &RankSteps{phases: [][]StageRank{{{Sweeper: &Sweeper{plan: n, form: n.form()}}}}, classes: n.usualClasses()}
+		swept := n.programOf("point.cu", n.source(n.usualClasses(), n.form()))
+		for _, p := range []kernels.Program{swept, resident, ranks.program(1)} {
+			kerneltest.WithoutSpills(t, c, s.name()+"/"+p.File, p, "sm_90")
 		}
 	}
 }
@@ -124,7 +143,8 @@ func fusedProgram(t *testing.T, s sample) kernels.Program {
 	return r.program(&k)
 }
 
-// interiorOf is larger than the core of a rank that has none, unless slabs are kept, see absorbSlabs.
+// interiorOf returns an interior larger than the core of a rank without one, unless slabs are kept, see
+// absorbSlabs.
 func interiorOf(n *plan) (b domain.Box) {
 	if n.point.linear == nil {
 		b.Hi = domain.Vec{1, 1, 1}
@@ -132,8 +152,9 @@ func interiorOf(n *plan) (b domain.Box) {
 	return b
 }
 
-// generationsOf returns the generations of GPUs for which one of four kinds of programs is compiled for the i-th sample: all if
-// tests are long. Otherwise one of the kinds is compiled for every eighth sample, for one generation, by the seed.
+// generationsOf returns the generations of GPUs for which one of four kinds of programs is compiled for the i-th
+// sample: all in long tests. Otherwise one of the kinds is compiled for every eighth sample, for one generation,
+// selected by the seed.
 func generationsOf(kind, i int) []string {
 	if !testdevices.Turn(kind+i+i/4, 32, 32) {
 		return nil
@@ -141,24 +162,24 @@ func generationsOf(kind, i int) []string {
 	return testdevices.Generations(i / 4)
 }
 
-// readSource reads a source, and skips the test where sources are not: beside test programs on other machines.
+// readSource reads a source, or skips the test if the sources are missing, as for test programs on other machines.
 func readSource(t *testing.T, file string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("SKIPPED: the CUDA sources are not here: ", err)
+		t.Skip("SKIPPED: the CUDA sources are missing: ", err)
 	}
 	return test.Must(text, err)(t)
 }
 
-// accesses.cuh, with which editors read the sources, is the one that Go writes for the wave.
+// accesses.cuh, the example for editors, is the generated header of the wave.
 func TestAccessesOfEditors(t *testing.T) {
 	const file = "../cu/accesses.cuh"
 	s := waveSample()
 	n := test.Must(newPlan(s.point, s.accesses))(t)
 	want := n.source(n.usualClasses(), n.form(), stageOptions(n.form(), n.form().shapes[0], 1, 3, storing{room: 6}))
 	if got := readSource(t, file); string(got) != want {
-		t.Errorf("%s is not what source.go writes:\n%s", file, want)
+		t.Errorf("%s must be the output of source.go:\n%s", file, want)
 		if os.Getenv("UPDATE") != "" {
 			os.WriteFile(file, []byte(want), 0o644)
 		}

@@ -11,17 +11,20 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// hostSpec is a launch on a host device. Where there is a slot, the norms and reductions of what was
-// swept go there.
+// hostSpec returns a launch on a CPU device. If slot is not nil, norms and reductions are stored there.
 func (n *plan) hostSpec(name string, arrays Arrays, boxes []domain.Box, slot slot) streams.KernelSpec {
 	all := slices.Concat(arrays...)
-	spec := streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: spansOf(all), Argument: n.frame()}
+	spec := streams.KernelSpec{Name: name, Work: streams.Sweep, Argument: n.given()}
+	spec.Uses = append(spansOf(all), n.uses()...)
 	h := &hostSweep{hostFound: hostFound{n, slot, make([]rows.Norms, len(n.norms))}, boxes: slices.Clone(boxes)}
 	if n.point.linear != nil {
 		spec.RunWith = h.linear(h.boxes, all)
 		return spec
 	}
-	h.row = n.newRow(arrays)
+	h.row, h.compute = n.newRow(arrays), n.point.Go
+	if f := n.point.formula; f != nil {
+		h.compute = formulaRows(f, n.accesses, h.row.arrays)
+	}
 	longest := 0
 	for _, b := range boxes {
 		longest = max(longest, b.Size()[0])
@@ -34,11 +37,11 @@ func (n *plan) hostSpec(name string, arrays Arrays, boxes []domain.Box, slot slo
 			h.norms = append(h.norms, w.normRows(n.point.Sums, all[w.array], all[n.reads[w.before].array], longest))
 		}
 	}
-	spec.RunWith = h.run
+	spec.RunWith = n.looksUp(h.run)
 	return spec
 }
 
-// newRow returns a row of arrays; where it lies is not set.
+// newRow returns a row of arrays without a position.
 func (n *plan) newRow(arrays Arrays) Row {
 	r := Row{
 		function: n.point.Name, accesses: n.accesses, reductions: n.point.Reductions, coordinates: n.point.Coordinates,
@@ -57,12 +60,14 @@ func cloneArrays(arrays Arrays) (clone Arrays) {
 	return clone
 }
 
-// hostSweep is a sweep by a Go twin.
+// hostSweep is a sweep by a Go counterpart.
 type hostSweep struct {
 	hostFound
 	boxes []domain.Box
 	row   Row
-	norms []normRows // of each written array that has some
+	norms []normRows // of each written array with norms
+
+	compute func(r *Row)
 }
 
 // run sweeps all boxes, with the frame of the launch.
@@ -81,20 +86,20 @@ func (h *hostSweep) run(frame []byte) {
 	h.end()
 }
 
-// oneRow computes a row, and takes its norms and reductions.
+// oneRow computes a row, and its norms and reductions.
 func (h *hostSweep) oneRow() {
 	for i, one := range h.plan.point.Reductions {
 		fill(h.row.reduced[i][:h.row.N], one.Op.identity())
 	}
 	if h.slot == nil {
-		h.plan.point.Go(&h.row)
+		h.compute(&h.row)
 		return
 	}
 	at := domain.Vec{h.row.I, h.row.J, h.row.K}
 	for _, n := range h.norms {
 		n.before(at, h.row.N)
 	}
-	h.plan.point.Go(&h.row)
+	h.compute(&h.row)
 	for _, n := range h.norms {
 		n.after(&h.found[n.norm], at, h.row.N)
 	}
@@ -111,14 +116,14 @@ func (h *hostSweep) oneRow() {
 	}
 }
 
-// hostFound is what a sweep on a host device finds of norms and reductions.
+// hostFound holds the norms and reductions of a sweep on a CPU device.
 type hostFound struct {
 	plan  *plan
-	slot  slot         // where it goes in the end; nil where nothing is measured
+	slot  slot         // destination; nil if nothing is measured
 	found []rows.Norms // by norm
 }
 
-// begin sets what is found to what no point finds.
+// begin resets the results.
 func (h *hostFound) begin() {
 	clear(h.found)
 	if h.slot != nil {
@@ -126,7 +131,7 @@ func (h *hostFound) begin() {
 	}
 }
 
-// end puts the norms into the slot.
+// end stores the norms in the slot.
 func (h *hostFound) end() {
 	if h.slot != nil {
 		for i, f := range h.found {
@@ -135,17 +140,17 @@ func (h *hostFound) end() {
 	}
 }
 
-// normRows takes the norms of one array, row by row: before is called before a row is computed, and
-// after behind it.
+// normRows computes the norms of one array, row by row: before is called before a row is computed, and after
+// afterwards.
 type normRows struct {
 	norm   int
 	before func(at domain.Vec, n int)
 	after  func(sum *rows.Norms, at domain.Vec, n int)
 }
 
-// normRows returns those of a written array, with sums of a mode; last is the array of the level before.
+// normRows returns the normRows of a written array, with sums of a mode; last is the array of the previous level.
 func (w writtenArray) normRows(mode sums.Mode, next, last kernels.Array, longest int) normRows {
-	if w.element == "float32" {
+	if w.element == domain.Float32 {
 		return normRowsOf[float32](w, mode, next, last, longest)
 	}
 	return normRowsOf[float64](w, mode, next, last, longest)
@@ -178,7 +183,7 @@ func fill(row []float64, v float64) {
 
 // linear returns the sweep of a linear stencil, by bands of rows.
 func (h *hostFound) linear(boxes []domain.Box, arrays []kernels.Array) func([]byte) {
-	if h.plan.writes[0].element == "float32" {
+	if h.plan.writes[0].element == domain.Float32 {
 		return linearBands[float32](h, boxes, arrays[0], arrays[1])
 	}
 	return linearBands[float64](h, boxes, arrays[0], arrays[1])
@@ -213,11 +218,11 @@ func linearBands[T rows.Float](h *hostFound, boxes []domain.Box, src, dst kernel
 	}
 }
 
-// maxBand is how many rows are swept at once: so few that nothing waits long for a loop that cannot be interrupted.
+// maxBand is the number of rows swept at once, limited because the loop cannot be preempted.
 const maxBand = 64
 
-// eachBand calls f with the first point of count rows of the box, at most most, that follow each other along y, for all
-// its rows in order of memory.
+// eachBand calls f with the first point of at most most consecutive rows of the box along y, and their count, for
+// all rows in memory order.
 func eachBand(b domain.Box, most int, f func(first domain.Vec, count int)) {
 	if b.Empty() {
 		return
@@ -229,13 +234,12 @@ func eachBand(b domain.Box, most int, f func(first domain.Vec, count int)) {
 	}
 }
 
-// bandSweep returns the loop that applies the stencil to a band; its first point is from[o] and
-// goes to to[0].
+// bandSweep returns the loop that applies the stencil to a band. Its first point is from[o], stored to to[0].
 func bandSweep[T rows.Float](s stencil.Stencil, l domain.Layout) func(to, from []T, o int64, band rows.Band) {
 	if star, ok := s.AsStar(); ok {
 		return func(to, from []T, o int64, band rows.Band) { sweepStar(star, l, to, from, o, band) }
 	}
-	sum := rows.Sum[T]{Centre: T(s.Centre)}
+	sum := rows.Sum[T]{Center: T(s.Center)}
 	for _, g := range s.Groups {
 		group := rows.Group[T]{Weight: T(g.Weight)}
 		for _, part := range g.Parts {
@@ -251,7 +255,7 @@ func bandSweep[T rows.Float](s stencil.Stencil, l domain.Layout) func(to, from [
 }
 
 func sweepStar[T rows.Float](star stencil.StarWeights, l domain.Layout, out, from []T, o int64, band rows.Band) {
-	centre, x, y, z := T(star.Centre), T(star.Axis[0]), T(star.Axis[1]), T(star.Axis[2])
+	centre, x, y, z := T(star.Center), T(star.Axis[0]), T(star.Axis[1]), T(star.Axis[2])
 	mid, south, north := from[o-1:], from[o-l.Pitch:], from[o+l.Pitch:]
 	switch {
 	case star.Dims == 2 && star.Equal:

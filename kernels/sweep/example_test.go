@@ -11,7 +11,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// A source of heat that moves along x. The sum of what it adds is taken on the way.
+// A heat source that moves along x. The sum of the added heat is computed in the sweep.
 func ExampleCheck() {
 	heat := sweep.Point{
 		Name: "heat", Dims: 3,

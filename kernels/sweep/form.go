@@ -5,58 +5,56 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 )
 
-// Shape is how a large box is swept on a GPU: by which kernel and thread blocks, and how many
-// layers (planes; rows in two dimensions) each of their threads takes. It changes how long a
-// sweep takes, the order of fast sums, and nothing else.
+// Shape is how a large box is swept on a GPU: the kernel, the thread blocks, and the number of layers (planes;
+// rows in two dimensions) per thread. It affects only the duration of a sweep and the order of fast sums.
 type Shape struct {
 	Block  [2]int `json:"block"`  // threads along x and y
-	Layers int    `json:"layers"` //
-	Single bool   `json:"single"` // a thread has one point in each layer, not a group
+	Layers int    `json:"layers"` // layers per thread
+	Single bool   `json:"single"` // a thread has one point per layer, instead of a group; default false
 }
 
-// way is how threads go through large boxes, see stream.cuh.
+// way is how threads traverse large boxes, see stream.cuh.
 type way int
 
 const (
-	streaming     way = iota // from layer to layer, holding those before and behind
-	severalLayers            // some layers are loaded, then computed
+	streaming     way = iota // from layer to layer, keeping those before and after
+	severalLayers            // several layers are loaded, then computed
 	oneLayer
 )
 
-// form is what the kernels of a point function are compiled for, and the shapes that a tuner tries.
+// form is the compile-time configuration of the kernels of a point function, and the shapes that a tuner tries.
 type form struct {
 	dims             int
 	way              way
-	rows             int // of a layer that a thread sweeps in three dimensions
-	prefetch         int // how many layers before it is loaded a row is brought into the second-level cache
+	rows             int // of a layer per thread in three dimensions
+	prefetch         int // layers in advance at which a row is prefetched into the second-level cache
 	bounds, measured launchBounds
 	singles          singleBounds
 	fused            fusedBounds
 	shapes           []Shape // the first is the default
-	several          []int   // the layers that a thread may take where it takes several
-	layered          bool    // the sums of a linear stencil's parts are held, not the layers
+	several          []int   // layer counts of threads that take several
+	layered          bool    // the sums of a linear stencil's parts are kept instead of the layers
 }
 
-// singleBounds are the launch bounds of kernels whose threads have one point in each layer, where these
-// differ from those of groups.
+// singleBounds are the launch bounds of kernels whose threads have one point per layer, if they differ from those
+// of groups.
 type singleBounds struct{ bounds, measured launchBounds }
 
-// fusedBounds are the launch bounds of fused stages whose threads have groups, where these differ from those
-// of sweeps; blocks have as many threads with totals as without.
+// fusedBounds are the launch bounds of fused stages whose threads have groups, if they differ from those of
+// sweeps; blocks have as many threads with totals as without.
 type fusedBounds struct{ bounds, measured launchBounds }
 
-// launchBounds say how many threads a block has at most, and how many such blocks a
-// multiprocessor shall have registers for: threads enough to hide the latency of memory, and
-// for each registers enough.
+// launchBounds are the largest number of threads per block, and the number of such blocks per multiprocessor for
+// which registers are reserved: enough threads to hide the latency of memory, with enough registers each.
 type launchBounds struct{ threads, blocks int }
 
-// source is C++ for __launch_bounds__. Elsewhere than on an H200's generation the compiler
-// needs some registers more, which are those of one block less.
+// source returns C++ for __launch_bounds__. For other generations than that of the H200 the compiler needs more
+// registers, by one block.
 func (b launchBounds) source(name string) string {
 	return fmt.Sprintf("enum { %s_THREADS = %d, %s_BLOCKS = ARCH == 900 ? %d : %d };\n", name, b.threads, name,
 		b.blocks, max(1, b.blocks-1))
@@ -70,10 +68,10 @@ func (f form) boundsOf(single bool) (bounds, measured launchBounds) {
 	return f.bounds, f.measured
 }
 
-// scarce reports whether threads rather have one point than a group.
+// scarce reports whether threads have one point by default instead of a group.
 func (f form) scarce() bool { return f.singles != singleBounds{} }
 
-// kernel is the name of the kernel that sweeps large boxes in a shape.
+// kernel returns the name of the kernel for large boxes of a shape.
 func (f form) kernel(s Shape) string {
 	name := map[way]string{
 		streaming: "sweep_stream", severalLayers: fmt.Sprintf("sweep_layers%d", s.Layers), oneLayer: "sweep_layers1",
@@ -84,10 +82,10 @@ func (f form) kernel(s Shape) string {
 	return name
 }
 
-// withMeasured is how the name of a kernel ends that takes norms and reductions too.
+// withMeasured is the suffix of kernels with norms and reductions.
 const withMeasured = "_measured"
 
-// kernels are the names of all kernels.
+// kernels returns the names of all kernels.
 func (f form) kernels() []string {
 	names := []string{"sweep_small", "sweep_points"}
 	layers := []int{1}
@@ -103,7 +101,7 @@ func (f form) kernels() []string {
 	return names
 }
 
-// atOnce is how many layers a thread takes at once, the fewest that kernels are compiled for.
+// atOnce is the smallest number of layers per thread for which kernels are compiled.
 func (f form) atOnce(single bool) int {
 	switch {
 	case f.way != severalLayers:
@@ -115,11 +113,10 @@ func (f form) atOnce(single bool) int {
 	}
 }
 
-// measuredLayers is how many layers a thread takes at most in a sweep that measures, where it takes
-// several.
+// measuredLayers is the largest number of layers per thread in a measured sweep, for threads with several.
 const measuredLayers = 4
 
-// measuredKernels are the kernels with a variant that measures.
+// measuredKernels returns the kernels with a measured variant.
 func (f form) measuredKernels() []string {
 	return slices.DeleteFunc(f.kernels(), func(name string) bool {
 		return slices.ContainsFunc(f.several,
@@ -127,10 +124,10 @@ func (f form) measuredKernels() []string {
 	})
 }
 
-// singleLayers is how many layers a thread takes of one point each, where it takes several.
+// singleLayers is the number of layers per thread with single points, for threads with several.
 const singleLayers = 4
 
-// single is the shape for arrays whose groups are not aligned.
+// single returns the shape for arrays with unaligned groups.
 func (f form) single(s Shape) Shape {
 	bounds, _ := f.boundsOf(true)
 	s = s.within(bounds)
@@ -141,7 +138,7 @@ func (f form) single(s Shape) Shape {
 	return s
 }
 
-// measuredLayers is how many layers a thread takes at once that measures.
+// measuredLayers returns the number of layers per thread in measured sweeps.
 func (f form) measuredLayers(layers int) int {
 	if f.way == severalLayers {
 		return min(layers, 4)
@@ -149,8 +146,8 @@ func (f form) measuredLayers(layers int) int {
 	return layers
 }
 
-// measuredShape is how sweeps that measure go where those without take a shape: they need more
-// registers, and blocks live longer, whose norms cost as much as some planes.
+// measuredShape returns the shape of measured sweeps for a shape of other sweeps: they need more registers, and
+// blocks live longer, since the norms of a block cost as much as some planes.
 func (f form) measuredShape(s Shape) Shape {
 	_, measured := f.boundsOf(s.Single)
 	s = s.within(measured)
@@ -163,7 +160,7 @@ func (f form) measuredShape(s Shape) Shape {
 	return s
 }
 
-// within is the shape with no more threads than launch bounds allow, fewer along y first.
+// within returns the shape limited to the threads of the launch bounds, with fewer along y first.
 func (s Shape) within(b launchBounds) Shape {
 	for s.Block[0]*s.Block[1] > b.threads && s.Block[1] > 1 {
 		s.Block[1] = ceil(s.Block[1], 2)
@@ -172,7 +169,7 @@ func (s Shape) within(b launchBounds) Shape {
 	return s
 }
 
-// source is CUDA C++ that says all this to stream.cuh and point.cu.
+// source returns this configuration as CUDA C++ for stream.cuh and point.cu.
 func (f form) source() string {
 	text := fmt.Sprintf("enum { ROWS_PER_THREAD = %d, L2_PREFETCH = %d };\n%s%s", f.rows, f.prefetch,
 		f.bounds.source("LARGE"), f.measured.source("MEASURED"))
@@ -189,16 +186,16 @@ func (f form) source() string {
 	}[f.way]
 }
 
-// maxColumn is how many layers a thread takes at most: so that a RunningSum of sums.cuh has room for their
-// terms.
+// maxColumn is the largest number of layers per thread: the number of terms that a RunningSum of sums.cuh
+// supports.
 const maxColumn = 128
 
-// maxBlocks is how many blocks a grid may have along y and along z.
+// maxBlocks is the largest number of blocks of a grid along y and along z.
 const maxBlocks = 65535
 
-// grid returns the blocks for a box of so many groups along x, and points, and how many layers a
-// thread takes. ok is false where the blocks are too many for one launch, or columns too long. A stream that is too
-// short for the grid gets longer.
+// grid returns the blocks for a box, given by its groups along x and its points, and the number of layers per
+// thread. ok is false if there are too many blocks for one launch, or columns are too long. A stream that is too
+// short for the grid is extended.
 func (f form) grid(s Shape, groups int64, n [3]int) (grid [3]int, layers int, ok bool) {
 	x := ceil(int(groups), s.Block[0])
 	if f.dims == 2 {
@@ -217,10 +214,10 @@ func (f form) grid(s Shape, groups int64, n [3]int) (grid [3]int, layers int, ok
 // ceil returns n/by, rounded up.
 func ceil[T int | int64](n, by T) T { return (n + by - 1) / by }
 
-// layersAThread are the kernels sweep_layers… of point.cu where threads take several.
+// layersAThread returns the numbers of layers per thread in kernels sweep_layers… of point.cu.
 func layersAThread() []int { return []int{2, 4, 8} }
 
-// shapesOf returns all shapes of these blocks and layers, the blocks of the first layers first.
+// shapesOf returns all shapes of these blocks and layers, ordered by layers.
 func shapesOf(layers []int, blocks ...[2]int) (all []Shape) {
 	for _, l := range layers {
 		for _, b := range blocks {
@@ -233,7 +230,7 @@ func shapesOf(layers []int, blocks ...[2]int) (all []Shape) {
 // formOf returns the form of a point function.
 func (n *plan) form() form {
 	if s := n.point.linear; s != nil {
-		f := linearForm(*s, kernels.Real(n.writes[0].element))
+		f := linearForm(*s, n.writes[0].element)
 		if n.point.Sums != sums.Fast {
 			f.reproducible(s, n.group)
 		}
@@ -264,7 +261,7 @@ func (n *plan) form() form {
 	return f
 }
 
-// oneLayer has each thread take points of one layer, of which none is read again by the thread's next.
+// oneLayer makes each thread take points of one layer, none of which the thread's next point reads again.
 func (f *form) oneLayer(n *plan) {
 	f.way = oneLayer
 	f.bounds = n.bounds(n.registers(1))
@@ -283,7 +280,7 @@ func (f *form) oneLayer(n *plan) {
 	}
 }
 
-// severalLayers has each thread take points of several layers at once, as many as leave registers.
+// severalLayers makes each thread take points of several layers at once, limited by registers.
 func (f *form) severalLayers(n *plan) {
 	f.way = severalLayers
 	f.bounds = launchBounds{256, 1}
@@ -293,7 +290,7 @@ func (f *form) severalLayers(n *plan) {
 		}
 	}
 	blocks := [][2]int{{128, 1}, {256, 1}}
-	if n.registers(singleLayers) > scarce { // small blocks leave few registers over
+	if n.registers(singleLayers) > scarce { // small blocks leave few registers unused
 		blocks = append([][2]int{{64, 1}}, blocks...)
 	}
 	f.shapes = shapesOf([]int{4, 2, 8}, blocks...)
@@ -303,8 +300,8 @@ func (f *form) severalLayers(n *plan) {
 	}
 }
 
-// scarceSingles puts shapes of single points first, with launch bounds of their own. Blocks narrow along x
-// come first, as they leave fewer threads idle where rows are short.
+// scarceSingles puts shapes of single points first, with separate launch bounds. Blocks narrow along x come first,
+// since they leave fewer threads idle in short rows.
 func (f *form) scarceSingles(n *plan) {
 	one, measured := n.singleRegisters(), n.measuredRegisters()
 	f.singles = singleBounds{boundsOfSingles(one), boundsOfSingles(one + measured)}
@@ -319,14 +316,14 @@ func (f *form) scarceSingles(n *plan) {
 	f.shapes = append(singles, f.shapes...)
 }
 
-// scarce is how many registers a thread may need for a group before it rather has one point;
-// maxRegisters is how many a kernel may need at all. Both are estimates.
+// scarce is the estimated number of registers of a thread for a group beyond which it has one point instead;
+// maxRegisters is the largest number for a kernel.
 const (
 	scarce       = 128
 	maxRegisters = 180
 )
 
-// depth is the most layers, beside one, that any array is read in.
+// depth is the largest number of additional layers in which an array is read.
 func (n *plan) depth() (most int) {
 	for _, r := range n.reads {
 		if s := n.span(r.footprint); !r.sparse {
@@ -336,13 +333,13 @@ func (n *plan) depth() (most int) {
 	return most
 }
 
-// registers estimates how many registers a thread needs that holds the windows of a group in so
-// many layers, and what it writes.
+// registers estimates the registers of a thread that holds the windows of a group in the given layers, and its
+// results.
 func (n *plan) registers(layers int) int {
 	bytes := 0
 	for _, r := range n.reads {
 		if r.sparse {
-			bytes += n.group * max(4, r.element.size())
+			bytes += n.group * max(4, r.element.Size())
 			continue
 		}
 		high, low := n.parts(r.footprint)
@@ -351,20 +348,20 @@ func (n *plan) registers(layers int) int {
 		for row := range high {
 			for part, points := range width {
 				if high[row][part] >= low[row][part] {
-					bytes += points * (high[row][part] - low[row][part] + layers) * max(4, r.element.size())
+					bytes += points * (high[row][part] - low[row][part] + layers) * max(4, r.element.Size())
 				}
 			}
 		}
 	}
 	for _, w := range n.writes {
-		bytes += n.group * max(4, w.element.size())
+		bytes += n.group * max(4, w.element.Size())
 	}
 	const others = 24
 	return bytes/4 + others + 2*n.arrays
 }
 
-// singleRegisters estimates how few registers a thread can do with that has one point. It holds what is
-// read, or what is written where that is more: results are stored as they come.
+// singleRegisters estimates the smallest number of registers of a thread with one point. It holds the values read,
+// or the results if they need more: results are stored as they are computed.
 func (n *plan) singleRegisters() int {
 	read, written := 0, 0
 	for _, r := range n.reads {
@@ -372,18 +369,17 @@ func (n *plan) singleRegisters() int {
 		if !r.sparse {
 			points = len(r.footprint)
 		}
-		read += points * max(4, r.element.size())
+		read += points * max(4, r.element.Size())
 	}
 	for _, w := range n.writes {
-		written += max(4, w.element.size())
+		written += max(4, w.element.Size())
 	}
 	const others = 24
 	return max(read, written)/4 + others + n.arrays/2
 }
 
-// measuredRegisters are those that norms and reductions take: a sum the two of a double, or, if it is
-// reproducible, those of three and of the limit of its terms, and
-// more where terms have signs.
+// measuredRegisters returns the registers for norms and reductions: two for a sum in double, and for a
+// reproducible sum those of three and of the limit of its terms, and more if terms have signs.
 func (n *plan) measuredRegisters() (all int) {
 	const largest = 2
 	sum, signed := 2, 2
@@ -402,26 +398,25 @@ func (n *plan) measuredRegisters() (all int) {
 	return all
 }
 
-// allRegisters are those of a multiprocessor.
+// allRegisters is the number of registers of a multiprocessor.
 const allRegisters = 65536
 
-// bounds has as many blocks as there are registers for.
+// bounds returns as many blocks as there are registers for.
 func (n *plan) bounds(registers int) launchBounds {
 	const threads = 256
 	return launchBounds{threads, min(8, max(1, allRegisters/(threads*registers)))}
 }
 
-// boundsOfSingles has as many blocks of single points as there are registers for, but not more than hide
-// the latency of memory: a function may need more registers than what is estimated. Blocks are small, so
-// that few registers are left over.
+// boundsOfSingles returns as many blocks of single points as there are registers for, but no more than hide the
+// latency of memory, since a function may need more registers than estimated. Blocks are small, so that few
+// registers are unused.
 func boundsOfSingles(registers int) launchBounds {
 	const threads, most = 128, 6
 	return launchBounds{threads, min(most, max(1, allRegisters/(threads*registers)))}
 }
 
-// linearForm returns what was the fastest on an H200, of those whose kernels the compiler can
-// keep in registers.
-func linearForm(s stencil.Stencil, r kernels.Real) form {
+// linearForm returns the fastest form on an H200 whose kernels fit in registers.
+func linearForm(s stencil.Stencil, r domain.Element) form {
 	f := form{dims: s.Dims, rows: 1, layered: layered(s)}
 	if s.Dims == 2 && s.AxisRadius(1) <= 1 {
 		f.way, f.several = severalLayers, layersAThread()
@@ -432,7 +427,7 @@ func linearForm(s stencil.Stencil, r kernels.Real) form {
 	case s.Dims == 2:
 		f.prefetch, f.bounds, f.measured = 2, launchBounds{256, 3}, launchBounds{256, 2}
 		f.shapes = shapesOf([]int{8, 32, 16, 4}, [2]int{256, 1}, [2]int{128, 1})
-	case layered(s) && points <= 19 && r == kernels.Float32:
+	case layered(s) && points <= 19 && r == domain.Float32:
 		f.rows, f.prefetch, f.bounds, f.measured = 2, 4, launchBounds{128, 5}, launchBounds{128, 4}
 		f.shapes = shapesOf([]int{8, 12, 6, 4}, [2]int{32, 4}, [2]int{64, 2})
 	case layered(s):
@@ -446,7 +441,7 @@ func linearForm(s stencil.Stencil, r kernels.Real) form {
 		}
 		f.shapes = shapesOf([]int{4, 6, 8, 12, 16, 5, 3, 2}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8},
 			[2]int{64, 4}, [2]int{16, 16})
-	case points <= 13 && r == kernels.Float32:
+	case points <= 13 && r == domain.Float32:
 		f.bounds, f.measured = launchBounds{512, 2}, launchBounds{256, 3}
 		f.shapes = shapesOf([]int{4, 6, 8, 12}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8})
 	case points <= 13:
@@ -459,7 +454,7 @@ func linearForm(s stencil.Stencil, r kernels.Real) form {
 	return f
 }
 
-// reproducible leaves the registers that reproducible sums of norms need to threads with so many points.
+// reproducible reserves the registers for reproducible sums of norms in threads with the given points.
 func (f *form) reproducible(s *stencil.Stencil, group int) {
 	switch {
 	case f.layered && s.Points() > 19:
@@ -475,11 +470,11 @@ func (f *form) reproducible(s *stencil.Stencil, group int) {
 }
 
 // linearRows is the form of stencils that reach one row in two dimensions.
-func (f *form) linearRows(points int, r kernels.Real) {
+func (f *form) linearRows(points int, r domain.Element) {
 	f.bounds, f.measured = launchBounds{256, 1}, launchBounds{256, 1}
 	wide, narrow := [2]int{256, 1}, [2]int{128, 1}
 	switch {
-	case r == kernels.Float64:
+	case r == domain.Float64:
 		f.shapes = shapesOf([]int{4, 8, 2}, narrow, wide)
 	case points > 5:
 		f.shapes = shapesOf([]int{4, 8, 2}, wide, narrow)
@@ -489,5 +484,5 @@ func (f *form) linearRows(points int, r kernels.Real) {
 	}
 }
 
-// blockSize is the threads of a block of kernels for small boxes.
+// blockSize is the number of threads per block in kernels for small boxes.
 const blockSize = 256

@@ -12,38 +12,39 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// FusedStages are the stages of time steps that devices make together, each with one kernel a
-// device. All ranks queue the same stages in the same order, each by one thread.
+// FusedStages are stages of time steps that devices run together, each with one kernel per device. All ranks must
+// queue the same stages in the same order, each by one thread.
 type FusedStages struct {
 	group  *stageGroup
-	waits  [][]int64         // by rank and neighbour: the count at which the stage queued next may begin
-	begun  [][]int64         // and by how much it has grown since, see StageRank.Continued
+	waits  [][]int64         // by rank and neighbor: the count at which the next queued stage may begin
+	begun  [][]int64         // its increase since then, see StageRank.Continued
 	stages [][][]*FusedStage // by phase, stage and rank
 }
 
-// FusedStage is a stage of one phase on one device, made ready.
+// FusedStage is a prepared stage of one phase on one device.
 type FusedStage struct {
 	all       *FusedStages
 	rank      int
 	continued bool
-	plain     *fusedLaunch // nil where there is nothing to sweep
-	measured  *fusedLaunch // the same, which takes norms and reductions; nil where there are none
+	plain     *fusedLaunch // nil if there is nothing to sweep
+	measured  *fusedLaunch // the same with norms and reductions; nil if there are none
 	totals    *Totals
-	adds      []int64 // by neighbour: how many of its blocks count for this one in the stage
+	adds      []int64 // by neighbor: number of its blocks that count for this rank in the stage
 }
 
-// fusedLaunch is a launch, and where in its argument the counts to wait for lie.
+// fusedLaunch is a launch, and the location of the expected counts in its argument.
 type fusedLaunch struct {
 	*Launch
-	expected []*int64 // by neighbour
+	expected []*int64 // by neighbor
 }
 
 // Stage returns a stage of a phase on a rank.
 func (f *FusedStages) Stage(phase, stage, rank int) *FusedStage { return f.stages[phase][stage][rank] }
 
-// Queue queues the stage behind those queued before, with norms and reductions if they are wanted and
-// it has some. It returns an error also if a wait of the device timed out before.
-func (s *FusedStage) Queue(at *streams.Stream, m Moment, parameters any, measured bool) error {
+// Queue queues the stage after those queued before, with norms and reductions if measured is set and it has any.
+// give sets the parameters of the step, unless it is nil. It returns an error if an earlier wait of the device timed
+// out.
+func (s *FusedStage) Queue(at *streams.Stream, m Moment, give Give, measured bool) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
@@ -53,35 +54,32 @@ func (s *FusedStage) Queue(at *streams.Stream, m Moment, parameters any, measure
 	}
 	waits, begun := s.all.waits[s.rank], s.all.begun[s.rank]
 	if l != nil {
-		for neighbour, expected := range l.expected {
-			*expected = waits[neighbour]
+		for neighbor, expected := range l.expected {
+			*expected = waits[neighbor]
 		}
 	}
-	for neighbour, n := range s.adds {
-		if begun[neighbour] += n; !s.continued {
-			waits[neighbour] += begun[neighbour]
-			begun[neighbour] = 0
+	for neighbor, n := range s.adds {
+		if begun[neighbor] += n; !s.continued {
+			waits[neighbor] += begun[neighbor]
+			begun[neighbor] = 0
 		}
 	}
 	if l == nil {
 		return nil
 	}
-	l.SetMoment(m)
-	if parameters != nil {
-		if err := l.SetParameters(parameters); err != nil {
-			return err
-		}
+	if err := l.Set(m, give); err != nil {
+		return err
 	}
 	return at.Launch(l.Kernel)
 }
 
-// Totals returns what a measured stage takes, nil if that is nothing.
+// Totals returns the totals of a measured stage, or nil if there are none.
 func (s *FusedStage) Totals() *Totals { return s.totals }
 
 // Err returns an error if a wait of the device for another timed out.
 func (s *FusedStage) Err() error { return s.all.group.flags.Err(s.rank, "a stage") }
 
-// Close frees what is held. Nothing queued may still use it. Closing twice is no error.
+// Close frees all resources. No queued work may still use them. Closing twice is allowed.
 func (f *FusedStages) Close() error {
 	if f.group == nil {
 		return nil
@@ -89,9 +87,9 @@ func (f *FusedStages) Close() error {
 	return f.group.resources.Close()
 }
 
-// NewFusedStages makes the stages of all phases ready: ranks by phase and stage, on different devices
-// that reach each other. limit is how long a device waits for another. The ghosts are those of the
-// first step's beginning when that is queued.
+// NewFusedStages prepares the stages of all phases: ranks by phase and stage, on different devices that reach each
+// other. limit is how long a device waits for another. When the first step is queued, the ghosts must be those of
+// its start.
 func NewFusedStages(ranks [][][]StageRank, limit time.Duration) (f *FusedStages, err error) {
 	f = &FusedStages{}
 	defer func() {
@@ -106,8 +104,8 @@ func NewFusedStages(ranks [][][]StageRank, limit time.Duration) (f *FusedStages,
 		return f, err
 	}
 	for rank := range f.group.devices {
-		f.waits = append(f.waits, make([]int64, len(f.group.flags.Neighbours(rank))))
-		f.begun = append(f.begun, make([]int64, len(f.group.flags.Neighbours(rank))))
+		f.waits = append(f.waits, make([]int64, len(f.group.flags.Neighbors(rank))))
+		f.begun = append(f.begun, make([]int64, len(f.group.flags.Neighbors(rank))))
 	}
 	for _, stages := range f.group.ranks {
 		var made [][]*FusedStage
@@ -123,7 +121,7 @@ func NewFusedStages(ranks [][][]StageRank, limit time.Duration) (f *FusedStages,
 	return f, nil
 }
 
-// newStage makes a stage of one phase ready on all ranks.
+// newStage prepares a stage of one phase on all ranks.
 func (f *FusedStages) newStage(stage []StageRank) (all []*FusedStage, err error) {
 	slabs := make([][]slab, len(stage))
 	for rank, r := range stage {
@@ -134,7 +132,7 @@ func (f *FusedStages) newStage(stage []StageRank) (all []*FusedStage, err error)
 	}
 	for rank, r := range stage {
 		s := &FusedStage{all: f, rank: rank, continued: r.Continued}
-		for _, other := range f.group.flags.Neighbours(rank) {
+		for _, other := range f.group.flags.Neighbors(rank) {
 			s.adds = append(s.adds, finishing(slabs[other], f.group.flags.Place(rank, other)))
 		}
 		all = append(all, s)
@@ -148,13 +146,13 @@ func (f *FusedStages) newStage(stage []StageRank) (all []*FusedStage, err error)
 	return all, nil
 }
 
-// stageWords are the numbers of struct Stage of point_step.cu without the arrays, the interior's
-// places, the targets and the frame.
-const stageWords = 2 + partNumbers + 2 + 3 + boundaryWords + maxNeighbours*3
+// stageWords is the count of numbers in struct Stage of point_step.cu without the arrays, the places of the
+// interior, the targets and the frame.
+const stageWords = 2 + partNumbers + 2 + 3 + boundaryWords + maxNeighbors*3
 
 // stageBytes is the size of struct Stage.
 func (n *plan) stageBytes(classes, room int) int {
-	return 8*(n.arrays+2*classes+stageWords+classes) + targetsBytes(room, len(n.writes)) + n.frameBytes()
+	return 8*(n.arrays+2*classes+stageWords+classes) + targetsBytes(room, len(n.writes)) + n.givenBytes()
 }
 
 // stagePlan is the geometry of a fused stage on a GPU, and the rest of its argument.
@@ -169,9 +167,12 @@ type stagePlan struct {
 	room              int // see targets
 }
 
-// onGPU makes the launches of a stage ready.
+// onGPU prepares the launches of a stage.
 func (f *FusedStage) onGPU(r StageRank, slabs []slab) error {
-	targets := newTargets(r, slabs)
+	targets, err := newTargets(r, slabs, &f.all.group.resources)
+	if err != nil {
+		return err
+	}
 	room := targets.room()
 	c, _ := classesOf(slices.Concat(r.Arrays...))
 	if room == 0 || r.Sweeper.plan.stageBytes(c.count(), room) > maxArgument {
@@ -200,8 +201,8 @@ func (f *FusedStage) onGPU(r StageRank, slabs []slab) error {
 	return err
 }
 
-// maxStageBlocks returns how many blocks a stage that measures has at most, whatever the shape of sweeps: so the
-// memory that it takes is known before that was tuned.
+// maxStageBlocks returns the largest number of blocks of a measured stage for any shape of sweeps, so that its
+// memory is known before tuning.
 func maxStageBlocks(r StageRank, slabs []slab, room int) (most int64) {
 	for _, shape := range r.Sweeper.form.shapes {
 		one, some := r.swept(shape), slices.Clone(slabs)
@@ -215,12 +216,12 @@ func maxStageBlocks(r StageRank, slabs []slab, room int) (most int64) {
 	return most
 }
 
-// maxEvery is how many layers of blocks there are, at most, from one of slabs to the next. Each has
-// some hundred blocks, half of what a large GPU holds.
+// maxEvery is the largest number of layers of blocks from one of slabs to the next. Each has about a hundred
+// blocks, half the resident blocks of a large GPU.
 const maxEvery = 3
 
-// planStage chooses the grid: that of the interior's sweeps, and for the slabs some layers of blocks
-// among its first.
+// planStage chooses the grid: that of the interior's sweeps, and for the slabs some layers of blocks among its
+// first.
 func planStage(r StageRank, slabs []slab, room int, measured bool) (k stagePlan, err error) {
 	s, n := r.Sweeper, r.Sweeper.plan
 	k.arrays = slices.Concat(r.Arrays...)
@@ -265,7 +266,7 @@ func planStage(r StageRank, slabs []slab, room int, measured bool) (k stagePlan,
 	return k, nil
 }
 
-// program is what is compiled for a stage.
+// program returns the program of a stage.
 func (r StageRank) program(k *stagePlan) kernels.Program {
 	s := r.Sweeper
 	plain, measured := s.form.boundsOfStages(k.single)
@@ -274,7 +275,7 @@ func (r StageRank) program(k *stagePlan) kernels.Program {
 	return withTargets(s.plan.programOf("point_step.cu", s.plan.source(k.classes, s.form, options, k.options)))
 }
 
-// launch makes a launch of a stage ready.
+// launch prepares a launch of a stage.
 func (f *FusedStage) launch(r StageRank, k *stagePlan, kernel string, uses ...streams.Span) (*fusedLaunch, error) {
 	s, g := r.Sweeper, f.all.group
 	function, err := s.load(s.device, r.program(k), kernel)
@@ -288,32 +289,32 @@ func (f *FusedStage) launch(r StageRank, k *stagePlan, kernel string, uses ...st
 			append(k.targets.uses(), uses...)...),
 		Reaches: append(r.reaches(f.rank), g.reaches(f.rank)...),
 	}
-	var neighbours, frame int
-	spec.Argument, neighbours, frame = f.argument(s.plan, k)
+	var neighbors, frame int
+	spec.Argument, neighbors, frame = f.argument(s.plan, k)
 	l, err := s.launch(spec, frame)
 	if err != nil {
 		return nil, err
 	}
 	g.resources.Add(l)
 	made := &fusedLaunch{Launch: l}
-	for at := range g.flags.Neighbours(f.rank) {
-		made.expected = append(made.expected, (*int64)(unsafe.Pointer(&l.Argument()[neighbours+at*24+16])))
+	for at := range g.flags.Neighbors(f.rank) {
+		made.expected = append(made.expected, (*int64)(unsafe.Pointer(&l.Argument()[neighbors+at*24+16])))
 	}
 	return made, nil
 }
 
-// argument returns struct Stage of point_step.cu, and where its neighbours and its frame begin.
-func (f *FusedStage) argument(n *plan, k *stagePlan) (bytes []byte, neighbours, frame int) {
+// argument returns struct Stage of point_step.cu, and the offsets of its neighbors and its frame.
+func (f *FusedStage) argument(n *plan, k *stagePlan) (bytes []byte, neighbors, frame int) {
 	g := f.all.group
 	var w words
 	w.putArrays(k.arrays, k.strides)
 	w.put(int64(k.totals), int64(k.layers))
 	w.putPart(k.parts[0], k.strides)
-	w.put(k.slabLayers, k.every, int64(len(g.flags.Neighbours(f.rank))))
+	w.put(k.slabLayers, k.every, int64(len(g.flags.Neighbors(f.rank))))
 	w.put(g.limit.Nanoseconds(), int64(g.flags.Report(f.rank).Address()))
 	w.putTargets(k.targets, k.room, len(n.writes))
 	w.putBoundary(k.slabs, k.core)
-	neighbours = len(w)
-	w.putNeighbours(g, f.rank, make([]int64, len(g.flags.Neighbours(f.rank))))
-	return append(w, n.frame()...), neighbours, len(w)
+	neighbors = len(w)
+	w.putNeighbors(g, f.rank, make([]int64, len(g.flags.Neighbors(f.rank))))
+	return append(w, n.given()...), neighbors, len(w)
 }

@@ -2,13 +2,17 @@ package sweep
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
+	"reflect"
+	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
 )
 
-// maxBoxes is MAX_PARTS of point.cu: how many boxes a launch may sweep.
+// maxBoxes is MAX_PARTS of point.cu: the largest number of boxes of a launch.
 const maxBoxes = 6
 
 // part is struct Part of stream.cuh.
@@ -19,8 +23,8 @@ type part struct {
 	slot         int64
 }
 
-// partOf cuts the rows of a box into groups; the first begins where the place of its first point
-// in an array is a multiple of align.
+// partOf divides the rows of a box into groups; the first begins where the offset of its first point in an array
+// is a multiple of align.
 func partOf(a kernels.Array, b domain.Box, group, align int) part {
 	p := part{lo: b.Lo, n: b.Size()}
 	place := a.Layout.Offset(b.Lo) + a.Data.Offset/int64(a.Layout.ElementSize)
@@ -37,18 +41,17 @@ type launchPlan struct {
 	arrays      []kernels.Array
 	classes     classes
 	strides     []strides
-	totals      uint64 // where the first of its slots lies
+	totals      uint64 // address of the first of its slots
 	layers      int
 	parts       [maxBoxes]part
 }
 
-// largeThreshold is how thick a box must be, in points along x and in layers, to be swept as a
-// large one.
+// largeThreshold is the smallest extent, in points along x and in layers, of a large box.
 const largeThreshold = 8
 
-// newLaunchPlan chooses the kernel and its geometry: that of large boxes for one box thick enough,
-// and that of small boxes for others. Where points do not lie so that groups of them are aligned,
-// as in arrays of a caller's own, threads work on single points.
+// newLaunchPlan chooses the kernel and its geometry: that of large boxes for one box of sufficient extent, and
+// that of small boxes otherwise. If groups of points are not aligned, as in user arrays, threads work on single
+// points.
 func (n *plan) newLaunchPlan(f form, arrays []kernels.Array, boxes []domain.Box, shape Shape) launchPlan {
 	k := launchPlan{arrays: arrays}
 	k.classes, k.strides = classesOf(arrays)
@@ -73,8 +76,8 @@ func (n *plan) newLaunchPlan(f form, arrays []kernels.Array, boxes []domain.Box,
 	return k
 }
 
-// large makes the launch one of the kernels for a large box, unless it is too large for them.
-// Groups are counted from where a warp's memory is aligned.
+// large selects one of the kernels for a large box, unless the box is too large for them. Groups are counted from
+// the alignment of a warp's memory.
 func (k *launchPlan) large(n *plan, f form, b domain.Box, shape Shape) (ok bool) {
 	group, align := n.group, n.group*domain.RowAlignment/groupBytes
 	if shape.Single {
@@ -89,11 +92,11 @@ func (k *launchPlan) large(n *plan, f form, b domain.Box, shape Shape) (ok bool)
 	return ok
 }
 
-// maxGroups is how many groups a thread has at most in kernels for small boxes: so that a RunningSum of
-// sums.cuh has room for their terms.
+// maxGroups is the largest number of groups per thread in kernels for small boxes: the number of terms that a
+// RunningSum of sums.cuh supports.
 const maxGroups = 64
 
-// small makes the launch one of the kernels for small boxes.
+// small selects one of the kernels for small boxes.
 func (k *launchPlan) small(boxes []domain.Box, group int) {
 	const maxGrid = 4096
 	most := int64(0)
@@ -115,11 +118,11 @@ func (k *launchPlan) small(boxes []domain.Box, group int) {
 // isSmall reports whether the launch is one of the kernels for small boxes, which have no shape.
 func (k *launchPlan) isSmall() bool { return k.kernel == "sweep_small" || k.kernel == "sweep_points" }
 
-// blocks returns how many there are, each of which has a slot for what it finds.
+// blocks returns the number of blocks, each of which has a slot for its results.
 func (k *launchPlan) blocks() int64 { return int64(k.grid[0]) * int64(k.grid[1]) * int64(k.grid[2]) }
 
-// grouped reports whether all rows of a box can be swept in groups: in all arrays they are aligned,
-// and all that their groups and what is read around them lies within the arrays.
+// grouped reports whether all rows of a box can be swept in groups: they are aligned in all arrays, and all values
+// of and around the groups are within the arrays.
 func (n *plan) grouped(arrays []kernels.Array, b domain.Box) bool {
 	group := int64(n.group)
 	around := b.Grow(n.radius())
@@ -143,8 +146,7 @@ func (n *plan) grouped(arrays []kernels.Array, b domain.Box) bool {
 	return true
 }
 
-// words is the argument of a kernel, number by number: all of them have 8 bytes, so that Go and C
-// lay them out alike.
+// words is the argument of a kernel, number by number: all have 8 bytes, so that Go and C have the same layout.
 type words []byte
 
 func (w *words) put(numbers ...int64) {
@@ -153,46 +155,96 @@ func (w *words) put(numbers ...int64) {
 	}
 }
 
-// putNarrow puts numbers of 4 bytes.
+// putNarrow appends numbers of 4 bytes.
 func (w *words) putNarrow(numbers ...int) {
 	for _, n := range numbers {
 		*w = binary.NativeEndian.AppendUint32(*w, uint32(int32(n)))
 	}
 }
 
-func (w *words) putFloats(numbers ...float64) {
-	for _, n := range numbers {
-		*w = binary.NativeEndian.AppendUint64(*w, math.Float64bits(n))
-	}
-}
-
 // frameBytes is the size of struct Frame.
-func (n *plan) frameBytes() int { return frameNumbers*8 + len(parameterBytes(n.point.Parameters)) }
+func (n *plan) frameBytes() int { return len(n.still) }
 
-// frame is struct Frame, of step 0.
-func (n *plan) frame() []byte {
-	var w words
-	w.put(0, 0, 0)
-	c := n.point.Coordinates
-	w.putFloats(c.Shift[:]...)
-	w.putFloats(c.Spacing[:]...)
-	return append(w, parameterBytes(n.point.Parameters)...)
+// putMoment puts struct Moment of site.cuh.
+func putMoment(frame []byte, m Moment) {
+	binary.NativeEndian.PutUint64(frame, uint64(m.Step))
+	binary.NativeEndian.PutUint64(frame[8:], math.Float64bits(m.Start))
+	binary.NativeEndian.PutUint64(frame[16:], math.Float64bits(m.Length))
 }
 
-// partNumbers are those of struct Part of stream.cuh before the places.
+// putFrame puts struct Frame of site.cuh for a step, with parameters that give changes unless it is nil.
+func (n *plan) putFrame(frame []byte, m Moment, give Give) error {
+	copy(frame, n.still)
+	putMoment(frame, m)
+	if give == nil {
+		return nil
+	}
+	t := parametersType(n.point.Parameters)
+	if t == nil {
+		return fmt.Errorf("sweep: point function %q has no parameters that could change: set Point.Parameters",
+			n.point.Name)
+	}
+	return give(m, reflect.NewAt(t, unsafe.Pointer(&frame[frameNumbers*8])).Interface())
+}
+
+// givenBytes is the size of struct Given of site.cuh.
+func (n *plan) givenBytes() int {
+	if n.table != nil {
+		return 3 * 8
+	}
+	return n.frameBytes()
+}
+
+// given is struct Given, of step 0.
+func (n *plan) given() (w words) {
+	if n.table == nil {
+		return append(w, n.still...)
+	}
+	w.put(int64(n.table.memory.Address())+n.place, n.table.stride, n.table.steps-1)
+	return w
+}
+
+// set has launches to come of what was given take their frame of a step.
+func (n *plan) set(given []byte, m Moment, give Give) error {
+	if n.table == nil {
+		return n.putFrame(given, m, give)
+	}
+	at := n.table.memory.Address() + uint64(n.place+n.table.offset(m.Step))
+	binary.NativeEndian.PutUint64(given, at)
+	return nil
+}
+
+// looksUp makes the frame of what runs on a CPU device the one that it is given.
+func (n *plan) looksUp(run func(frame []byte)) func(given []byte) {
+	if n.table == nil {
+		return run
+	}
+	all, size := n.table.memory.Bytes(), n.frameBytes()
+	return func(given []byte) { run(all[binary.NativeEndian.Uint64(given):][:size]) }
+}
+
+// uses returns the memory that launches look up frames in.
+func (n *plan) uses() []streams.Span {
+	if n.table == nil {
+		return nil
+	}
+	return []streams.Span{n.table.memory.All()}
+}
+
+// partNumbers is the count of numbers in struct Part of stream.cuh before the places.
 const partNumbers = 3 + 3 + 3
 
 // sweepBytes is the size of struct Sweep of point.cu.
 func (n *plan) sweepBytes(classes int) int {
-	return 8*(n.arrays+2*classes+2+maxBoxes*(partNumbers+classes)) + n.frameBytes()
+	return 8*(n.arrays+2*classes+2+maxBoxes*(partNumbers+classes)) + n.givenBytes()
 }
 
-// origin is the address that the point of index 0, 0, 0 has in an array, or would have.
+// origin returns the address of the point of index 0, 0, 0 in an array, which may be outside it.
 func origin(a kernels.Array) int64 {
 	return int64(a.Data.Address()) + a.Layout.Offset(domain.Vec{})*int64(a.Layout.ElementSize)
 }
 
-// argument returns struct Sweep, and where its frame begins.
+// argument returns struct Sweep, and the offset of its frame.
 func (k *launchPlan) argument(n *plan) (bytes []byte, frame int) {
 	var w words
 	w.putArrays(k.arrays, k.strides)
@@ -200,10 +252,10 @@ func (k *launchPlan) argument(n *plan) (bytes []byte, frame int) {
 	for i := range maxBoxes {
 		w.putPart(k.parts[i], k.strides)
 	}
-	return append(w, n.frame()...), len(w)
+	return append(w, n.given()...), len(w)
 }
 
-// putPart puts struct Part of stream.cuh.
+// putPart appends struct Part of stream.cuh.
 func (w *words) putPart(p part, all []strides) {
 	w.put(int64(p.lo[0]), int64(p.lo[1]), int64(p.lo[2]), int64(p.n[0]), int64(p.n[1]), int64(p.n[2]), p.head, p.groups,
 		p.slot)
@@ -212,7 +264,7 @@ func (w *words) putPart(p part, all []strides) {
 	}
 }
 
-// putArrays puts struct Arrays of site.cuh.
+// putArrays appends struct Arrays of site.cuh.
 func (w *words) putArrays(all []kernels.Array, classes []strides) {
 	for _, a := range all {
 		w.put(origin(a))

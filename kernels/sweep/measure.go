@@ -10,36 +10,36 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Portion is boxes that one launch sweeps, and the name of the launch.
+// Portion is a set of boxes that one launch sweeps.
 type Portion struct {
-	Name  string
-	Boxes []domain.Box
+	Name  string       // name of the launch
+	Boxes []domain.Box // at most six, owned, without overlap
 }
 
-// Totals are the norms and reductions over what some launches sweep.
+// Totals are the norms and reductions over the boxes of several launches.
 type Totals struct {
 	plan     *plan
 	launches []*Launch
 	joins    []*streams.Kernel
-	device   *streams.Memory // the totals, then room for what blocks find
+	device   *streams.Memory // the totals, then memory for the results of blocks
 	host     *streams.Memory // pinned
 }
 
-// joinBlocks is how many blocks join the slots where there are more than fewSlots, and how many
-// totals the last block then has to join.
+// joinBlocks is the number of blocks that join the slots if there are more than fewSlots, and thus the number of
+// totals that the last block joins.
 const (
 	joinBlocks = 128
-	fewSlots   = 4096 // the sweeps of 128^3 points have no more
+	fewSlots   = 4096 // sweeps of 128^3 points have no more
 )
 
-// Measure makes a launch ready for each portion that sweeps it as Sweep does, to the same bits, and
-// on its way takes the norms of what is written and the reductions: no second look at the memory is
-// needed. The totals are those over all portions, once the launches and, ordered after all of
-// them, Totals.Queue are done. Closing the totals frees the launches too.
+// Measure prepares a launch for each portion that sweeps it like Sweep, bitwise identical, and also computes the
+// norms of the written values and the reductions, without reading memory again. The totals are those over all
+// portions, once the launches and, ordered after all of them, Totals.Queue are done. Closing the totals also frees
+// the launches.
 func (s *Sweeper) Measure(arrays Arrays, portions ...Portion) (launches []*Launch, totals *Totals, err error) {
 	if s.plan.totals() == 0 {
 		return nil, nil, errors.New(
-			"sweep: point function " + s.plan.point.Name + " has no access with norms and no reduction")
+			"sweep: point function " + s.plan.point.Name + " : must have an access with norms, or a reduction")
 	}
 	for _, p := range portions {
 		if err := s.check(arrays, p.Boxes); err != nil {
@@ -60,7 +60,7 @@ func (s *Sweeper) Measure(arrays Arrays, portions ...Portion) (launches []*Launc
 	return t.launches, t, err
 }
 
-// allocate makes room for the totals, those of some blocks, and so many slots.
+// allocate allocates memory for the totals, those of some blocks, and the given number of slots.
 func (t *Totals) allocate(d *streams.Device, slots int64) (err error) {
 	size := int64(t.plan.totals()) * 8
 	if t.device, err = d.Alloc(size * (1 + joinBlocks + slots)); err != nil {
@@ -70,20 +70,20 @@ func (t *Totals) allocate(d *streams.Device, slots int64) (err error) {
 	return err
 }
 
-// slots is where the first slots lie.
+// slots returns the memory of the first slots.
 func (t *Totals) slots(count int64) streams.Span {
 	all := t.slot(0)
 	all.Length *= count
 	return all
 }
 
-// slotOnHost is a slot of a host device.
+// slotOnHost returns a slot of a CPU device.
 func (t *Totals) slotOnHost(n int) slot {
 	at := t.slot(int64(n))
 	return at.Memory.Bytes()[at.Offset : at.Offset+at.Length]
 }
 
-// slot is where slot n lies.
+// slot returns the memory of slot n.
 func (t *Totals) slot(n int64) streams.Span {
 	size := int64(t.plan.totals()) * 8
 	return t.device.Span((1+joinBlocks+n)*size, size)
@@ -107,7 +107,7 @@ func (s *Sweeper) measureOnHost(t *Totals, arrays Arrays, portions []Portion) er
 	return t.joinOnHost(s.device, slots)
 }
 
-// joinOnHost makes what joins the slots ready.
+// joinOnHost prepares the join of the slots.
 func (t *Totals) joinOnHost(d *streams.Device, slots []slot) error {
 	total := slot(t.device.Bytes()[:t.host.Size()])
 	return t.join(d, streams.KernelSpec{Run: func() { t.plan.join(total, slots) }})
@@ -136,8 +136,8 @@ func (s *Sweeper) measureOnGPU(t *Totals, arrays Arrays, portions []Portion) err
 	return t.joinSlots(s.device, s.programs, slots)
 }
 
-// maxSlots returns how many slots portions have at most, whatever the shape of sweeps: so the memory that they
-// take is known before that was tuned.
+// maxSlots returns the largest number of slots of portions for any shape of sweeps, so that their memory is known
+// before tuning.
 func (s *Sweeper) maxSlots(arrays Arrays, portions []Portion) (most int64) {
 	for _, shape := range s.form.shapes {
 		slots := int64(0)
@@ -150,7 +150,7 @@ func (s *Sweeper) maxSlots(arrays Arrays, portions []Portion) (most int64) {
 	return most
 }
 
-// joinSlots makes the launches that join the slots.
+// joinSlots prepares the launches that join the slots.
 func (t *Totals) joinSlots(d *streams.Device, programs map[string]map[string]function, slots int64) error {
 	var totals function
 	for _, p := range programs {
@@ -187,7 +187,7 @@ func (t *Totals) join(d *streams.Device, spec streams.KernelSpec) error {
 	return err
 }
 
-// Queue queues what joins the numbers of all blocks, and the copy of the totals to the host.
+// Queue queues the join of the results of all blocks, and the copy of the totals to the host.
 func (t *Totals) Queue(s *streams.Stream) error {
 	for _, k := range t.joins {
 		if err := s.Launch(k); err != nil {
@@ -197,8 +197,8 @@ func (t *Totals) Queue(s *streams.Stream) error {
 	return s.CopyAs(streams.OtherWork, t.host.All(), t.device.Span(0, t.host.Size()))
 }
 
-// Norms returns those of a written access and of its change, over all its components, once what
-// Queue queued is done. ok is false of an access without norms, see Access.Before.
+// Norms returns the norms of a written access and of its change, over all its components, once the work of Queue
+// is done. ok is false for an access without norms, see Access.Before.
 func (t *Totals) Norms(access string) (n rows.Norms, ok bool) {
 	for i, a := range t.plan.norms {
 		if t.plan.accesses[a].Name == access {
@@ -208,7 +208,7 @@ func (t *Totals) Norms(access string) (n rows.Norms, ok bool) {
 	return n, false
 }
 
-// Reduced returns a reduction, once what Queue queued is done. ok is false of an unknown name.
+// Reduced returns a reduction, once the work of Queue is done. ok is false for an unknown name.
 func (t *Totals) Reduced(name string) (r Reduced, ok bool) {
 	for i, one := range t.plan.point.Reductions {
 		if one.Name != name {
@@ -224,7 +224,7 @@ func (t *Totals) Reduced(name string) (r Reduced, ok bool) {
 	return r, false
 }
 
-// Close frees the totals and the launches that were made with them. Closing twice is no error.
+// Close frees the totals and their launches. Closing twice is allowed.
 func (t *Totals) Close() error {
 	var all []error
 	for _, l := range t.launches {

@@ -18,16 +18,31 @@ type plan struct {
 	accesses []Access
 	reads    []readArray
 	writes   []writtenArray
-	norms    []int // accesses of which norms are taken
+	norms    []int // accesses with norms
 	slot     []slotPart
 	arrays   int
 	group    int // points that fill 16 bytes of the largest type
+
+	still []byte // struct Frame of site.cuh, without the moment
+	table *table // where launches look up their frames; nil where they are given them
+	place int64  // the offset among the frames of a step
 }
+
+// table is where the frames of steps lie, see Frames.
+type table struct {
+	memory *streams.Memory
+	stride int64 // bytes from one step to the next
+	steps  int64 // a power of two
+	first  int64 // the step that lies in place 0
+}
+
+// offset returns where the frames of a step lie.
+func (t *table) offset(step int64) int64 { return (step - t.first) & (t.steps - 1) * t.stride }
 
 // readArray is an array that is read, see access.cuh.
 type readArray struct {
 	access, component, array int
-	element                  Element
+	element                  domain.Element
 	footprint                stencil.Footprint
 	readOnly, sparse         bool
 }
@@ -35,25 +50,25 @@ type readArray struct {
 // writtenArray is an array that is written, see site.cuh.
 type writtenArray struct {
 	access, component, array int
-	element                  Element
-	before                   int // the read array of the level before, or -1
-	norm                     int // its place among the norms, or -1
+	element                  domain.Element
+	before                   int // the read array of the previous level, or -1
+	norm                     int // its index among the norms, or -1
 	inPlace                  bool
 }
 
-// groupBytes is the size of what a thread loads and stores as one.
+// groupBytes is the size of a unit that a thread loads and stores.
 const groupBytes = 16
 
 func newPlan(p Point, accesses []Access) (*plan, error) {
 	if err := p.check(accesses); err != nil {
 		return nil, err
 	}
-	n := &plan{point: p, accesses: slices.Clone(accesses)}
+	n := &plan{point: p, accesses: slices.Clone(accesses), still: p.frame()}
 	largest := 1
 	first := make([]int, len(accesses)) // read array of component 0
 	for i, a := range accesses {
 		first[i] = len(n.reads)
-		largest = max(largest, a.Element.size())
+		largest = max(largest, a.Element.Size())
 		for q := range a.components() {
 			if f := stencil.Offsets(a.footprint(q)...); len(f) > 0 {
 				n.reads = append(n.reads, readArray{i, q, n.arrays + q, a.Element, f, !a.Write, a.Sparse})
@@ -73,7 +88,7 @@ func newPlan(p Point, accesses []Access) (*plan, error) {
 	return n, nil
 }
 
-// addWrites adds the arrays of a written access, the first of which has a place among all.
+// addWrites adds the arrays of a written access, the first of which has the given index among all.
 func (n *plan) addWrites(access, array int, firstRead []int) {
 	a := n.accesses[access]
 	norm, before := -1, n.find(a.Before)
@@ -92,16 +107,15 @@ func (n *plan) addWrites(access, array int, firstRead []int) {
 	}
 }
 
-// find returns the place of an access, -1 if there is none of the name.
+// find returns the index of an access, or -1 if the name is unknown.
 func (n *plan) find(name string) int { return findAccess(n.accesses, name) }
 
-// radius is how far all accesses read.
-func (n *plan) radius() domain.Radius {
-	var all stencil.Footprint
+// radius returns the radius of all accesses.
+func (n *plan) radius() (all domain.Radius) {
 	for _, r := range n.reads {
-		all = all.Join(r.footprint)
+		all = all.Max(r.footprint.Radius())
 	}
-	return all.Radius()
+	return all
 }
 
 // layerOf splits an offset into the layer and the row within it.
@@ -112,7 +126,7 @@ func (n *plan) layerOf(o domain.Vec) (layer, row int) {
 	return o[1], 0
 }
 
-// span is the layers and rows that a footprint reaches.
+// span is the range of layers and rows of a footprint.
 type span struct{ low, high, rowLow, rowHigh int }
 
 func (n *plan) span(f stencil.Footprint) (s span) {
@@ -126,11 +140,11 @@ func (n *plan) span(f stencil.Footprint) (s span) {
 	return s
 }
 
-// noLayer is the highest layer of what is not read; the lowest is its negative.
+// noLayer is the highest layer if nothing is read; the lowest is its negative.
 const noLayer = -99
 
-// parts returns the highest and the lowest layer in which a footprint reads points left of a
-// group, within it and right of it, for each row of its span. The layers between are counted in.
+// parts returns the highest and the lowest layer in which a footprint reads points left of a group, within it and
+// right of it, for each row of its span, including the layers in between.
 func (n *plan) parts(f stencil.Footprint) (high, low [][3]int) {
 	s := n.span(f)
 	for range s.rowHigh - s.rowLow + 1 {
@@ -142,7 +156,7 @@ func (n *plan) parts(f stencil.Footprint) (high, low [][3]int) {
 	for _, o := range f {
 		layer, row := n.layerOf(o)
 		row -= s.rowLow
-		note(row, 1, layer) // points of a group along x are each other's neighbours
+		note(row, 1, layer) // points of a group along x are each other's neighbors
 		switch {
 		case o[0] < 0:
 			note(row, 0, layer)
@@ -153,7 +167,7 @@ func (n *plan) parts(f stencil.Footprint) (high, low [][3]int) {
 	return high, low
 }
 
-// reuse reports whether threads that go from layer to layer read something less often.
+// reuse reports whether threads that go from layer to layer reduce the number of reads.
 func (n *plan) reuse() bool {
 	return slices.ContainsFunc(n.reads, func(r readArray) bool {
 		if r.sparse {
@@ -180,7 +194,7 @@ func (n *plan) split(arrays []kernels.Array) (all Arrays) {
 	return all
 }
 
-// classes are which arrays have the same strides: the class of each array.
+// classes groups arrays with the same strides: the class of each array.
 type classes []int
 
 func (c classes) count() int {
@@ -191,12 +205,12 @@ func (c classes) count() int {
 	return n
 }
 
-// strides are those of a class of arrays.
+// strides are the strides of a class of arrays.
 type strides struct{ pitch, plane int64 }
 
 func stridesOf(a kernels.Array) strides { return strides{a.Layout.Pitch, a.Layout.Plane} }
 
-// classesOf tells which arrays have the same strides.
+// classesOf groups arrays by their strides.
 func classesOf(arrays []kernels.Array) (c classes, all []strides) {
 	for _, a := range arrays {
 		s, at := stridesOf(a), 0
@@ -211,14 +225,14 @@ func classesOf(arrays []kernels.Array) (c classes, all []strides) {
 	return c, all
 }
 
-// usualClasses are those of arrays with the same ghosts: elements of one size have one padding.
+// usualClasses returns the classes of arrays with the same ghosts: elements of equal size have equal padding.
 func (n *plan) usualClasses() (c classes) {
 	var sizes []int
 	for _, a := range n.accesses {
-		at := slices.Index(sizes, a.Element.size())
+		at := slices.Index(sizes, a.Element.Size())
 		if at < 0 {
 			at = len(sizes)
-			sizes = append(sizes, a.Element.size())
+			sizes = append(sizes, a.Element.Size())
 		}
 		for range a.components() {
 			c = append(c, at)
@@ -227,14 +241,14 @@ func (n *plan) usualClasses() (c classes) {
 	return c
 }
 
-// slot is what a block, or a launch on a host device, finds of norms and reductions: rows.Norms of each norm,
-// then of each reduction a sums.Sum or a float64.
+// slot holds the norms and reductions of a block, or of a launch on a CPU device: rows.Norms of each norm, then a
+// sums.Sum or a float64 for each reduction.
 type slot []byte
 
 // normBytes is the size of rows.Norms.
 const normBytes = int(unsafe.Sizeof(rows.Norms{}))
 
-// bytes is the size of what a reduction has in a slot.
+// bytes is the size of a reduction in a slot.
 func (o Operation) bytes() int {
 	if o == Sum {
 		return sums.Bytes
@@ -242,13 +256,13 @@ func (o Operation) bytes() int {
 	return 8
 }
 
-// slotPart is a part of a slot that is joined by itself.
+// slotPart is a part of a slot that is joined separately.
 type slotPart struct {
 	op    Operation
 	place int
 }
 
-// slotParts returns all parts of a slot with so many norms.
+// slotParts returns all parts of a slot with the given number of norms.
 func slotParts(count int, reductions []Reduction) (all []slotPart) {
 	var norms rows.Norms
 	at := 0
@@ -265,7 +279,7 @@ func slotParts(count int, reductions []Reduction) (all []slotPart) {
 	return all
 }
 
-// in returns something that lies in a slot.
+// in returns a pointer to a value in a slot.
 func in[T any](s slot, place int) *T {
 	var zero T
 	return &streams.View[T](s[place : place+int(unsafe.Sizeof(zero))])[0]
@@ -280,10 +294,10 @@ func (n *plan) totals() int {
 	return (last.place + last.op.bytes()) / 8
 }
 
-// placeOf returns where a reduction begins in a slot.
+// placeOf returns the offset of a reduction in a slot.
 func (n *plan) placeOf(reduction int) int { return n.slot[4*len(n.norms)+reduction].place }
 
-// clear sets a slot to what is found at no point.
+// clear resets a slot to the result for no points.
 func (n *plan) clear(s slot) {
 	clear(s)
 	for i, r := range n.point.Reductions {
@@ -293,7 +307,7 @@ func (n *plan) clear(s slot) {
 	}
 }
 
-// join sets a slot to what others have together.
+// join sets a slot to the joined results of others.
 func (n *plan) join(total slot, slots []slot) {
 	n.clear(total)
 	for _, part := range n.slot {

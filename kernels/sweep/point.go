@@ -19,9 +19,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Point is what one point of a stage computes from what it reads.
+// Point is the computation at one point of a stage.
 //
-// In CUDA it is a function of its name, which is inlined:
+// In CUDA it is a function with its name, which is inlined:
 //
 //	template <typename P> __device__ __forceinline__ void wave(P &p) {
 //		const double sum = p.at(u, 1, 0, 0) + p.at(u, -1, 0, 0) + ...;
@@ -30,54 +30,62 @@ import (
 //
 // p has
 //
-//	at(access, dx, dy, dz)   what an access holds at an offset from the point; 0, 0, 0 if left out.
+//	at(access, dx, dy, dz)   the value of an access at an offset from the point; default 0, 0, 0.
 //	                         Offsets are constants of its footprint. at(f[2], ...) is component 2.
 //	set(access, value)       the value of a written access, or of a component, at the point. All are
-//	                         set; one that is not is 0, or, in place, what it was
-//	reduce(name, value)      the value of a reduction at the point; without it the point adds nothing
+//	                         set; default 0, or the old value if in place
+//	reduce(name, value)      the value of a reduction at the point; by default the point adds nothing
 //	i(), j(), k()            the indices of the point in the whole grid, from 0
-//	x(), y(), z()            where it lies, see Coordinates
+//	x(), y(), z()            its position, see Coordinates
 //	step(), time()           the time step, and the time at which it begins, see Moment
-//	parameters               the numbers of Parameters, under their names in Go
+//	parameters               the numbers of Parameters, with their Go names
 //
-// The compiler contracts no products and sums, so that a Go twin that does the same operations,
-// each product rounded by a conversion, gives the same bits. A GPU may call the function for points
-// beside the box, with any values, and drops what it gives there.
+// The compiler does not contract products and sums, so that a Go counterpart with the same operations, each
+// product rounded by a conversion, is bitwise identical. A GPU may call the function for points outside the box,
+// with any values, and discards the results.
 type Point struct {
-	Name string // of the function: an identifier of C
+	Name string // of the function: a C identifier
 	Dims int    // 2 or 3
-	CUDA string // the source, which may hold other functions too
-	File string // what the compiler's messages call the source; Name.cu if empty
+	CUDA string // the source, which may also contain other functions; default none: GPUs reject it, see ErrNoSource
+	File string // name of the source in compiler messages; default Name.cu
 
-	// Go computes a row of points. It may be left out: host devices then refuse the function.
+	// Go computes a row of points. It is optional: CPU devices then reject the function.
 	Go func(r *Row)
 
-	// Parameters is a struct of numbers of fixed size, or a pointer to one, with the values that
-	// launches begin with; nil for none.
+	// Parameters is a struct of numbers of fixed size, or a pointer to one, with the initial values of launches.
+	// Default: none.
 	Parameters any
 
-	// Coordinates say where points lie.
+	// Coordinates give the positions of points.
 	Coordinates Coordinates
 
-	Reductions []Reduction
+	Reductions []Reduction // default none
 
-	// Sums is how sums of norms and reductions are taken.
+	// Sums selects how sums of norms and reductions are computed. Default: reproducible.
 	Sums sums.Mode
 
 	// Elsewhere names accesses and reductions of other functions in the source, which this one does not use: a source
-	// is compiled for each of its functions, with the names of that one. A scheme.Step finds them by itself.
+	// is compiled for each of its functions, with the names of that one. A scheme.Step finds them itself.
 	Elsewhere []string
 
-	// linear is the stencil that Linear was given. Such a function runs on CPU devices by package kernels/rows instead
-	// of Go, and kernels are compiled for it in ways that were measured, see linearForm.
+	// linear is the stencil passed to Linear. Such a function runs on CPU devices by package kernels/rows instead of
+	// Go, and its kernels are compiled in measured configurations, see linearForm.
 	linear *stencil.Stencil
+
+	// formula is what Formula was given. Such a function, too, runs on CPU devices by package kernels/rows.
+	formula *stencil.Form
 }
 
 // runsOnCPU reports whether the function has a Go counterpart.
-func (p Point) runsOnCPU() bool { return p.Go != nil || p.linear != nil }
+func (p Point) runsOnCPU() bool { return p.Go != nil || p.linear != nil || p.formula != nil }
 
-// ErrNoTwin says that a host device was given a point function without its Go twin.
-var ErrNoTwin = errors.New("the point function has no Go twin, which host devices need")
+// ErrNoCounterpart means that a point function for a CPU device has no Go counterpart.
+var ErrNoCounterpart = errors.New("the point function must have a Go counterpart for CPU devices")
+
+// ErrNoSource says that a GPU was given a point function without its CUDA source.
+var ErrNoSource = errors.New("the point function has no CUDA source (Point.CUDA), which GPUs need")
+
+func (p Point) hasSource() bool { return strings.TrimSpace(p.CUDA) != "" }
 
 func (p Point) file() string {
 	if p.File != "" {
@@ -86,28 +94,28 @@ func (p Point) file() string {
 	return p.Name + ".cu"
 }
 
-// momentCall finds what of a source depends on the moment.
+// momentCall finds calls in a source that depend on the moment.
 var momentCall = regexp.MustCompile(`\b(step|time)\s*\(\s*\)`)
 
-// Momentary reports whether the function may ask for the step or the time: launches of it that are
-// replayed would be told those of the first.
+// Momentary reports whether the function may use the step or the time, which replayed launches look up, see Frames.
 func (p Point) Momentary() bool {
-	return p.CUDA == "" || momentCall.MatchString(p.CUDA)
+	return !p.hasSource() || momentCall.MatchString(p.CUDA)
 }
 
-// placeCalls find, for each axis, the calls in a source by which a function asks for an index or a coordinate.
+// placeCalls finds, for each axis, the calls in a source that return an index or a coordinate.
 var placeCalls = [3]*regexp.Regexp{
 	regexp.MustCompile(
 		`\.\s*[ix]\s*\(\s*\)`), regexp.MustCompile(`\.\s*[jy]\s*\(\s*\)`), regexp.MustCompile(`\.\s*[kz]\s*\(\s*\)`),
 }
 
-// Placed reports whether the function may ask where a point lies along an axis, by its index or by its coordinate.
+// Placed reports whether the function may use the position of a point along an axis, by its index or by its
+// coordinate. Formulas take it modulo the grid.
 func (p Point) Placed(axis int) bool {
-	return p.CUDA == "" || placeCalls[axis].MatchString(p.CUDA)
+	return p.formula == nil && (!p.hasSource() || placeCalls[axis].MatchString(p.CUDA))
 }
 
-// Key names all of the function that the time of a sweep depends on: of a linear stencil its shape, of
-// others the source.
+// Key identifies everything in the function that the duration of a sweep depends on: the shape of a linear
+// stencil, or the source.
 func (p Point) Key() string {
 	if p.linear != nil {
 		return fmt.Sprintf("linear %v", p.linear.Shape())
@@ -115,15 +123,15 @@ func (p Point) Key() string {
 	return fmt.Sprintf("%s %x", p.Name, sha256.Sum256([]byte(p.CUDA)))
 }
 
-// checkSource returns an error unless the source has the function, and names of others that it can use. Host devices
-// do not compile it, and refuse what a GPU would.
+// checkSource returns an error unless the source has the function, and only names that it can use. CPU devices do
+// not compile it, but reject what a GPU would.
 func (p Point) checkSource() error {
-	if strings.TrimSpace(p.CUDA) == "" {
-		return errors.New("it has no CUDA source (Point.CUDA): GPUs need it, and host devices refuse what GPUs would")
+	if !p.hasSource() && !p.runsOnCPU() {
+		return errors.New("it has neither a CUDA source (Point.CUDA) nor a Go counterpart (Point.Go)")
 	}
-	if !regexp.MustCompile(`\b` + p.Name + `\b`).MatchString(p.CUDA) {
+	if p.hasSource() && !regexp.MustCompile(`\b`+p.Name+`\b`).MatchString(p.CUDA) {
 		return fmt.Errorf(
-			"its source has no function of its name: template <typename P> __device__ __forceinline__ void %s(P &p)",
+			"source must have a function of its name: template <typename P> __device__ __forceinline__ void %s(P &p)",
 			p.Name)
 	}
 	for _, name := range p.Elsewhere {
@@ -138,10 +146,10 @@ func (p Point) checkSource() error {
 func (p Point) check(accesses []Access) error {
 	fail := func(err error) error { return fmt.Errorf("sweep: point function %q: %w", p.Name, err) }
 	if err := checkName(p.Name); err != nil {
-		return fail(fmt.Errorf("its name %w", err))
+		return fail(fmt.Errorf("name %w", err))
 	}
 	if p.Dims != 2 && p.Dims != 3 {
-		return fail(fmt.Errorf("%d dimensions; must be 2 or 3", p.Dims))
+		return fail(fmt.Errorf("number of dimensions must be 2 or 3, got %d", p.Dims))
 	}
 	if err := p.checkSource(); err != nil {
 		return fail(err)
@@ -152,7 +160,7 @@ func (p Point) check(accesses []Access) error {
 	names := map[string]bool{p.Name: true}
 	for _, a := range accesses {
 		if a.Name == p.Name {
-			return fail(fmt.Errorf("an access has its name"))
+			return fail(fmt.Errorf("an access must not have its name"))
 		}
 		names[a.Name] = true
 	}
@@ -162,7 +170,7 @@ func (p Point) check(accesses []Access) error {
 		}
 		if names[r.Name] || !slices.Contains([]Operation{Sum, Max, Min}, r.Op) {
 			return fail(
-				fmt.Errorf("reduction %q by %q: names differ from each other, and operations are sum, max and min",
+				fmt.Errorf("reduction %q by %q: names must be distinct, and operations sum, max or min",
 					r.Name, r.Op),
 			)
 		}
@@ -173,13 +181,13 @@ func (p Point) check(accesses []Access) error {
 			return fail(err)
 		}
 		if v := reflect.ValueOf(p.Parameters); v.Kind() == reflect.Pointer && v.IsNil() {
-			return fail(fmt.Errorf("the pointer to its parameters, a %T, is nil", p.Parameters))
+			return fail(fmt.Errorf("the pointer to its parameters must not be nil, got a %T", p.Parameters))
 		}
 	}
 	return nil
 }
 
-// cNumbers are the names in C of the kinds that Go and C store alike.
+// cNumbers are the C names of the kinds with the same layout in Go and C.
 var cNumbers = map[reflect.Kind]string{
 	reflect.Bool: "bool", reflect.Int8: "signed char", reflect.Uint8: "unsigned char",
 	reflect.Int16: "short", reflect.Uint16: "unsigned short", reflect.Int32: "int", reflect.Uint32: "unsigned",
@@ -187,16 +195,16 @@ var cNumbers = map[reflect.Kind]string{
 	reflect.Float32: "float", reflect.Float64: "double",
 }
 
-// maxParameters bounds the bytes of parameters, which lie in the argument of a launch.
+// maxParameters is the largest number of bytes of parameters, which are in the argument of a launch.
 const maxParameters = 1024
 
 // checkParameters returns an error unless values of the type can be parameters.
 func checkParameters(t reflect.Type) error {
 	if t == nil || t.Kind() != reflect.Struct || t.NumField() == 0 {
-		return fmt.Errorf("parameters of type %v: a struct of numbers is needed", t)
+		return fmt.Errorf("parameters must be a struct of numbers, got %v", t)
 	}
 	if t.Size() > maxParameters {
-		return fmt.Errorf("parameters of %d bytes; must be at most %d", t.Size(), maxParameters)
+		return fmt.Errorf("parameters must have at most %d bytes, got %d", maxParameters, t.Size())
 	}
 	return checkFields(t)
 }
@@ -212,10 +220,10 @@ func checkFields(t reflect.Type) error {
 		for i := range t.NumField() {
 			f := t.Field(i)
 			if err := checkName(f.Name); err != nil {
-				return fmt.Errorf("parameters with a field that a source could not name: %w", err)
+				return fmt.Errorf("field of parameters: %w", err)
 			}
 			if f.Name == "_" && blank {
-				return errors.New("parameters with two fields _: give each a name")
+				return errors.New("parameters must not have two fields _")
 			}
 			blank = blank || f.Name == "_"
 			if err := checkFields(f.Type); err != nil {
@@ -225,10 +233,10 @@ func checkFields(t reflect.Type) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"a kernel cannot be given a %v: parameters are numbers of fixed size, and arrays and structs of them", t)
+		"parameters must be numbers of fixed size, and arrays and structs of them, got %v", t)
 }
 
-// parametersSource declares struct Parameters, with the names that the fields have in Go.
+// parametersSource declares struct Parameters, with the Go names of the fields.
 func parametersSource(p any) string {
 	if p == nil {
 		return "struct Parameters {\n\tlong long none;\n};\n"
@@ -258,8 +266,8 @@ func structBody(t reflect.Type, depth int) string {
 	return b.String()
 }
 
-// parameterBytes are the parameters as they lie in memory, in whole words of 8 bytes. p may be a
-// struct or a pointer to one.
+// parameterBytes returns the parameters in memory layout, in whole words of 8 bytes. p may be a struct or a
+// pointer to one.
 func parameterBytes(p any) []byte {
 	if p == nil {
 		return make([]byte, 8)
@@ -276,6 +284,15 @@ func parameterBytes(p any) []byte {
 	return bytes
 }
 
+// frame is struct Frame of site.cuh, of step 0.
+func (p Point) frame() []byte {
+	frame := make([]byte, 3*8)
+	for _, v := range slices.Concat(p.Coordinates.Shift[:], p.Coordinates.Spacing[:]) {
+		frame = binary.NativeEndian.AppendUint64(frame, math.Float64bits(v))
+	}
+	return append(frame, parameterBytes(p.Parameters)...)
+}
+
 // parametersType is the struct that Parameters is or points to.
 func parametersType(p any) reflect.Type {
 	t := reflect.TypeOf(p)
@@ -285,28 +302,28 @@ func parametersType(p any) reflect.Type {
 	return t
 }
 
-// Reduction is a number made of one value of each point, in float64.
+// Reduction combines one value of each point, in float64.
 type Reduction struct {
-	Name string // in the source
-	Op   Operation
+	Name string    // in the source
+	Op   Operation // sum, max or min
 }
 
 // Operation joins the values of a reduction.
 type Operation string
 
-// The operations. A NaN among the values makes each of them NaN.
+// The operations. A NaN among the values makes the result NaN.
 const (
 	Sum Operation = "sum"
 	Max Operation = "max"
 	Min Operation = "min"
 )
 
-// identity is what joining with changes nothing.
+// identity returns the neutral element of the operation.
 func (o Operation) identity() float64 {
 	return map[Operation]float64{Max: math.Inf(-1), Min: math.Inf(1)}[o]
 }
 
-// join joins two values that are no sums, as join of totals.cuh does.
+// join joins two values of max or min, like join of totals.cuh.
 func (o Operation) join(a, b float64) float64 {
 	if o == Max {
 		return max(a, b)
@@ -314,14 +331,14 @@ func (o Operation) join(a, b float64) float64 {
 	return min(a, b)
 }
 
-// Reduced is a reduction over some points.
+// Reduced is the result of a reduction over some points.
 type Reduced struct {
 	op    Operation
 	value float64 // unless it is a sum
 	sum   sums.Sum
 }
 
-// Join adds what the same reduction is over other points.
+// Join adds the result of the same reduction over other points.
 func (r *Reduced) Join(other Reduced) {
 	r.sum.Join(other.sum)
 	if r.op != Sum {
@@ -329,19 +346,19 @@ func (r *Reduced) Join(other Reduced) {
 	}
 }
 
-// Stored is what a Reduced holds beside its operation, for other processes.
+// Stored is the value of a Reduced without its operation, for other processes.
 type Stored struct {
-	Value float64
-	Sum   sums.Sum
+	Value float64  // value of max or min
+	Sum   sums.Sum // value of sum
 }
 
-// Stored returns what it holds.
+// Stored returns the value without the operation.
 func (r Reduced) Stored() Stored { return Stored{r.value, r.sum} }
 
-// With returns the same reduction over the points that another process has stored.
+// With returns the same reduction with a value stored by another process.
 func (r Reduced) With(s Stored) Reduced { return Reduced{r.op, s.Value, s.Sum} }
 
-// Value returns its value.
+// Value returns the value.
 func (r Reduced) Value() float64 {
 	if r.op == Sum {
 		return r.sum.Value()
@@ -349,29 +366,29 @@ func (r Reduced) Value() float64 {
 	return r.value
 }
 
-// Row is a row of points along x that a Go twin computes. It is valid during the call.
+// Row is a row of points along x that a Go counterpart computes. It is valid during the call.
 type Row struct {
-	N       int // points
-	I, J, K int // indices of the first in the whole grid
+	N       int // number of points
+	I, J, K int // indices of the first point in the whole grid
 
 	function    string // the name of the point function
 	accesses    []Access
 	reductions  []Reduction
 	coordinates Coordinates
-	parameters  uintptr // bytes; 0: there are none
+	parameters  uintptr // bytes; 0 if there are none
 	arrays      Arrays
 	frame       []byte
-	reduced     [][]float64 // a row of values for each reduction; nil where none are wanted
+	reduced     [][]float64 // a row of values for each reduction; nil if not requested
 }
 
-// Number is what an access' values can be.
+// Number is a type of an access' values.
 type Number interface {
 	float32 | float64 | int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64
 }
 
 // At returns the values of an access at an offset from the points of the row. Values at the points
 // of a written access are the row to fill. It panics where the source would not compile: of an
-// unknown name, another type, or an offset beside the footprint.
+// unknown name, another type, or an offset outside the footprint.
 func At[T Number](r *Row, access string, dx, dy, dz int) []T {
 	return AtComponent[T](r, access, 0, dx, dy, dz)
 }
@@ -381,7 +398,7 @@ func AtComponent[T Number](r *Row, access string, component, dx, dy, dz int) []T
 	i := findAccess(r.accesses, access)
 	if i < 0 || component < 0 || component >= len(r.arrays[i]) {
 		panic(
-			fmt.Sprintf("sweep: point function %q has no access %q, or no component %d of it", r.function, access,
+			fmt.Sprintf("sweep: point function %q: access %q with component %d must exist", r.function, access,
 				component),
 		)
 	}
@@ -389,40 +406,41 @@ func AtComponent[T Number](r *Row, access string, component, dx, dy, dz int) []T
 	if o != (domain.Vec{}) || !a.Write {
 		if !a.footprint(component).Has(o) {
 			panic(
-				fmt.Sprintf("sweep: point function %q reads %q at %v, beside its footprint %v", r.function, access, o,
+				fmt.Sprintf("sweep: point function %q: offset of %q must be in its footprint, got %v, footprint %v",
+					r.function, access, o,
 					a.footprint(component)),
 			)
 		}
 	}
 	var zero T
-	if size := a.Element.size(); int(unsafe.Sizeof(zero)) != size {
-		panic(fmt.Sprintf("sweep: access %q has elements of type %s, not %T", access, a.Element, zero))
+	if size := a.Element.Size(); int(unsafe.Sizeof(zero)) != size {
+		panic(fmt.Sprintf("sweep: access %q: element type must be %s, got %T", access, a.Element, zero))
 	}
 	array := &r.arrays[i][component]
 	at := array.Layout.Offset(domain.Vec{r.I + dx, r.J + dy, r.K + dz})
 	return values[T](array)[at : at+int64(r.N) : at+int64(r.N)]
 }
 
-// values returns all elements of an array of a host device.
+// values returns all elements of an array of a CPU device.
 func values[T any](a *kernels.Array) []T {
 	return streams.View[T](a.Data.Memory.Bytes()[a.Data.Offset:][:a.Layout.Bytes()])
 }
 
-// Reduced returns the row of values of a reduction, which the twin fills. Where the launch takes
-// none they are dropped.
+// Reduced returns the row of values of a reduction, which the Go counterpart fills. If the launch does not compute
+// reductions, the values are discarded.
 func (r *Row) Reduced(name string) []float64 {
 	for i, one := range r.reductions {
 		if one.Name == name {
 			return r.reduced[i][:r.N]
 		}
 	}
-	panic(fmt.Sprintf("sweep: point function %q has no reduction %q", r.function, name))
+	panic(fmt.Sprintf("sweep: point function %q: reduction %q must exist", r.function, name))
 }
 
-// X returns where point i of the row lies.
+// X returns the position of point i of the row along x.
 func (r *Row) X(i int) float64 { return r.coordinate(0, r.I+i) }
 
-// Y and Z return where the row lies.
+// Y and Z return the position of the row.
 func (r *Row) Y() float64 { return r.coordinate(1, r.J) }
 
 // Z is described at Y.
@@ -439,14 +457,14 @@ func (r *Row) Step() int64 { return int64(binary.NativeEndian.Uint64(r.frame)) }
 // Time returns the time at which the step begins, see Moment.
 func (r *Row) Time() float64 {
 	start, length := binary.NativeEndian.Uint64(r.frame[8:]), binary.NativeEndian.Uint64(r.frame[16:])
-	return Moment{r.Step(), math.Float64frombits(start), math.Float64frombits(length)}.time()
+	return Moment{r.Step(), math.Float64frombits(start), math.Float64frombits(length)}.Time(0)
 }
 
 // Parameters returns the parameters of the launch, which are of type T.
 func Parameters[T any](r *Row) *T {
 	var zero T
 	if r.parameters == 0 || unsafe.Sizeof(zero) != r.parameters {
-		panic(fmt.Sprintf("sweep: point function %q has no parameters of type %T", r.function, zero))
+		panic(fmt.Sprintf("sweep: point function %q: parameters must have another type, got %T", r.function, zero))
 	}
 	return (*T)(unsafe.Pointer(&r.frame[frameNumbers*8]))
 }

@@ -15,22 +15,21 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// term is a product in a sum that a random point function gives: weight * access[component] at an
-// offset.
+// term is a term of a random point function: weight * access[component] at an offset.
 type term struct {
 	access, component int
 	offset            domain.Vec
 	weight            float64
 }
 
-// randomSample is a point function of one or two written accesses, each a weighted sum of values of
-// random accesses at random offsets.
+// randomSample is a point function with one or two written accesses, each a weighted sum of values of random
+// accesses at random offsets.
 type randomSample struct {
 	sample
-	terms [][]term // of the accesses written, which come last
+	terms [][]term // of the written accesses, which come last
 }
 
-// random returns a number of -n to m.
+// random returns a number from -n to m.
 func random(r *rand.Rand, n, m int) int { return r.IntN(n+m+1) - n }
 
 func randomFootprint(r *rand.Rand, dims int) stencil.Footprint {
@@ -53,7 +52,7 @@ func newRandomSample(seed uint64) *randomSample {
 	s := &randomSample{}
 	s.point.Name, s.point.Dims = "sums", 2+r.IntN(2)
 	for i := range 1 + r.IntN(3) {
-		a := Access{Name: fmt.Sprintf("a%d", i), Element: []Element{"float64", "float32", "uint8", "int32"}[r.IntN(4)], Components: 1 + r.IntN(3)}
+		a := Access{Name: fmt.Sprintf("a%d", i), Element: []domain.Element{"float64", "float32", "uint8", "int32"}[r.IntN(4)], Components: 1 + r.IntN(3)}
 		if r.IntN(2) == 0 {
 			a.Footprint = randomFootprint(r, s.point.Dims)
 		} else {
@@ -65,7 +64,7 @@ func newRandomSample(seed uint64) *randomSample {
 	}
 	reads := len(s.accesses)
 	for i := range 1 + r.IntN(2) {
-		s.accesses = append(s.accesses, Access{Name: fmt.Sprintf("w%d", i), Element: []Element{"float64", "float32"}[r.IntN(2)], Write: true})
+		s.accesses = append(s.accesses, Access{Name: fmt.Sprintf("w%d", i), Element: []domain.Element{"float64", "float32"}[r.IntN(2)], Write: true})
 		var terms []term
 		for a := range reads {
 			for q := range s.accesses[a].components() {
@@ -77,7 +76,7 @@ func newRandomSample(seed uint64) *randomSample {
 		r.Shuffle(len(terms), func(i, j int) { terms[i], terms[j] = terms[j], terms[i] })
 		s.terms = append(s.terms, terms)
 	}
-	s.point.CUDA, s.point.Go = s.source(reads), s.twin(reads)
+	s.point.CUDA, s.point.Go = s.source(reads), s.counterpart(reads)
 	return s
 }
 
@@ -95,8 +94,8 @@ func (s *randomSample) source(reads int) string {
 	return b.String() + "}\n"
 }
 
-// twin is the function in Go.
-func (s *randomSample) twin(reads int) func(r *Row) {
+// counterpart is the function in Go.
+func (s *randomSample) counterpart(reads int) func(r *Row) {
 	return func(r *Row) {
 		for i, terms := range s.terms {
 			sums := make([]float64, r.N)
@@ -118,7 +117,7 @@ func (s *randomSample) twin(reads int) func(r *Row) {
 	}
 }
 
-// asFloats is a row of any element.
+// asFloats returns a row of any element type.
 func asFloats(r *Row, a Access, q int, o domain.Vec) []float64 {
 	switch a.Element {
 	case "float64":
@@ -138,13 +137,13 @@ func floats[T Number](v []T) (all []float64) {
 	return all
 }
 
-// Source and twin of random point functions agree.
+// Source and Go counterpart of random point functions agree.
 func TestRandomPointFunctions(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		first := uint64(0)
 		if testdevices.OnCPU(set.Devices[0]) {
-			first = 6 // others than where threads run in turn
+			first = 6 // others than in the sequential runs
 		}
 		for _, seed := range testdevices.Again(1, testdevices.Some(2, []uint64{first, first + 1, first + 2, first + 3, first + 4, first + 5})) {
 			t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { checkSample(t, set, newRandomSample(seed).sample) })
@@ -152,7 +151,7 @@ func TestRandomPointFunctions(t *testing.T) {
 	})
 }
 
-// bed is arrays of a host device for all accesses of a sample, with numbers that tell where they are.
+// bed holds arrays of a CPU device for all accesses of a sample, with numbers that depend on their location.
 type bed struct {
 	t      *testing.T
 	set    *testdevices.Set
@@ -173,7 +172,7 @@ func newBed(t *testing.T, s sample, owned domain.Box) *bed {
 		for q := range a.components() {
 			width := a.footprint(q).Radius()
 			width.Plus[0] += i % 2
-			l := test.Must(domain.NewLayout(owned, width, a.Element.size()))(t)
+			l := test.Must(domain.NewLayout(owned, width, a.Element.Size()))(t)
 			m := test.Must(set.Devices[0].Alloc(l.Bytes()))(t)
 			all = append(all, kernels.Array{Data: m.All(), Layout: l})
 		}
@@ -187,7 +186,7 @@ func number(access, component int, p domain.Vec) float64 {
 	return float64(((access*5+component)*7+p[0]*3+p[1]*11+p[2]*13)%97 + 100)
 }
 
-// fill puts numbers into all points of an array, ghosts too.
+// fillArray stores numbers at all points of an array, including ghosts.
 func fillArray[T Number](a kernels.Array, access, component int) {
 	v, full := values[T](&a), a.Layout.Owned.Grow(a.Layout.Width)
 	for z := full.Lo[2]; z < full.Hi[2]; z++ {
@@ -199,9 +198,8 @@ func fillArray[T Number](a kernels.Array, access, component int) {
 	}
 }
 
-// Sweeps of random point functions on a host device give what plain loops over the global
-// coordinates say.
-func TestSweepsGiveWhatPlainLoopsGive(t *testing.T) {
+// Sweeps of random point functions on a CPU device match plain loops over the global coordinates.
+func TestSweepsMatchPlainLoops(t *testing.T) {
 	for seed := range uint64(20) {
 		s := newRandomSample(seed)
 		owned := domain.Box{Lo: domain.Vec{4, 5, 6}, Hi: domain.Vec{13, 9, 11}}
@@ -211,7 +209,7 @@ func TestSweepsGiveWhatPlainLoopsGive(t *testing.T) {
 		b := newBed(t, s.sample, owned)
 		for i, a := range s.accesses {
 			for q, array := range b.arrays[i] {
-				map[Element]func(kernels.Array, int, int){
+				map[domain.Element]func(kernels.Array, int, int){
 					"float64": fillArray[float64], "float32": fillArray[float32], "uint8": fillArray[uint8], "int32": fillArray[int32],
 				}[a.Element](array, i, q)
 			}
@@ -225,7 +223,7 @@ func TestSweepsGiveWhatPlainLoopsGive(t *testing.T) {
 	}
 }
 
-// compare looks at every point of what was written.
+// compare checks every point that was written.
 func (b *bed) compare(s *randomSample, swept domain.Box) {
 	b.t.Helper()
 	reads := len(s.accesses) - len(s.terms)
@@ -249,7 +247,7 @@ func (b *bed) compare(s *randomSample, swept domain.Box) {
 						got = values[float64](&a)[at]
 					}
 					if got != want {
-						b.t.Fatalf("%s at %v is %v, not %v: %+v", s.accesses[reads+i].Name, p, got, want, terms)
+						b.t.Fatalf("%s at %v: got %v, want %v: %+v", s.accesses[reads+i].Name, p, got, want, terms)
 					}
 				}
 			}

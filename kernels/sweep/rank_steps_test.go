@@ -9,9 +9,9 @@ import (
 	"github.com/halox/halox/kernels/internal/kerneltest"
 )
 
-// Tiles lie beside each other and are the whole box, whatever its size and however many there may be; no tile is much
-// larger than its part where rows need not be cut.
-func TestTilesAreTheWholeBox(t *testing.T) {
+// Tiles cover the box exactly once, for any size and number of tiles. No tile is much larger than the average if
+// rows need not be divided.
+func TestTilesCoverTheBox(t *testing.T) {
 	testdevices.InTurn(t, 5, 8)
 	for _, size := range []domain.Vec{{1, 1, 1}, {7, 5, 1}, {128, 128, 32}, {33, 17, 9}, {200, 3, 2}, {65, 64, 1}} {
 		for _, most := range []int{1, 2, 3, 7, 132, 528} {
@@ -20,7 +20,7 @@ func TestTilesAreTheWholeBox(t *testing.T) {
 			owners := map[domain.Vec]int{}
 			for _, b := range tiles {
 				if b.Empty() {
-					t.Errorf("%v by %d: tile %v is empty", size, most, b)
+					t.Errorf("%v by %d: tile %v must not be empty", size, most, b)
 				}
 				for z := b.Lo[2]; z < b.Hi[2]; z++ {
 					for y := b.Lo[1]; y < b.Hi[1]; y++ {
@@ -31,15 +31,15 @@ func TestTilesAreTheWholeBox(t *testing.T) {
 				}
 			}
 			if len(tiles) > most {
-				t.Errorf("%v by %d: %d tiles", size, most, len(tiles))
+				t.Errorf("%v by %d: got %d tiles", size, most, len(tiles))
 			}
 			for at, n := range owners {
 				if n != 1 || !box.Contains(at) {
-					t.Fatalf("%v by %d: point %v has %d owners, box %v", size, most, at, n, box)
+					t.Fatalf("%v by %d: point %v must have one owner, got %d, box %v", size, most, at, n, box)
 				}
 			}
 			if int64(len(owners)) != box.Points() {
-				t.Errorf("%v by %d: tiles have %d points, the box %d", size, most, len(owners), box.Points())
+				t.Errorf("%v by %d: tiles must have all points, got %d of %d", size, most, len(owners), box.Points())
 			}
 		}
 	}
@@ -48,12 +48,27 @@ func TestTilesAreTheWholeBox(t *testing.T) {
 		largest = max(largest, b.Points())
 	}
 	if want := int64(128 * 128 * 32 / 128); largest != want {
-		t.Errorf("the largest of 132 tiles of 128 x 128 x 32 has %d points; want %d", largest, want)
+		t.Errorf("the largest of 132 tiles of 128 x 128 x 32: got %d points, want %d", largest, want)
 	}
 }
 
-// The kernel of ranks compiles for each generation of GPUs and keeps its variables in registers, for all linear stencils
-// and for point functions.
+// All pairs of tiles are examined, so examining one must not allocate, for any footprint.
+func TestFindingPartnersIsCheap(t *testing.T) {
+	for _, sample := range samples() {
+		n, box := test.Must(newPlan(sample.point, sample.accesses))(t), domain.Box{Hi: domain.Vec{192, 192, 1}}
+		s := &RankSteps{phases: [][]StageRank{{{Sweeper: &Sweeper{plan: n}}}}, tiles: [][]rankTile{nil}}
+		for _, b := range cutIntoTiles(box, 132) {
+			s.tiles[0] = append(s.tiles[0], rankTile{box: b})
+		}
+		pairs := float64(len(s.tiles[0]) * len(s.tiles[0]))
+		if allocated := testing.AllocsPerRun(1, s.findPartners); allocated > pairs/100 {
+			t.Errorf("%s: %v allocations for %v pairs of tiles", sample.name(), allocated, pairs)
+		}
+	}
+}
+
+// The kernel of ranks compiles for each generation of GPUs without spills, for all linear stencils and for point
+// functions.
 func TestRankStepsCompileWithoutSpills(t *testing.T) {
 	c := findNVRTC(t)
 	for i, s := range append(compiledSamples(t), linearSamples(t)...) {

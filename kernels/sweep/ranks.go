@@ -9,31 +9,31 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// RankSteps are time steps of one stage by ranks: thread blocks, or on host devices goroutines, each of which
-// owns a tile of its device's subdomain, see rank_steps.cuh. Who runs them launches the ranks: the k-th rank of a
-// device owns its k-th tile.
+// RankSteps are time steps of one stage by device ranks: thread blocks, or goroutines on CPU devices, each of
+// which owns a tile of its device's subdomain, see rank_steps.cuh. The caller launches the ranks: the k-th rank of
+// a device owns its k-th tile.
 type RankSteps struct {
 	resources streams.Resources
 	devices   []*streams.Device
 	phases    [][]StageRank // by phase and device
-	boxes     []domain.Box  // that the devices own
+	boxes     []domain.Box  // owned by the devices
 	classes   classes
 	tiles     [][]rankTile      // by device; set by Cut
 	tables    []*streams.Memory // struct RankSteps of each GPU
 }
 
-// RankSpan is struct RankSpan of rank_steps.cuh: what the ranks of a device are launched with.
+// RankSpan is struct RankSpan of rank_steps.cuh: the launch argument of the ranks of a device.
 type RankSpan struct {
-	Steps         uint64 // Table of the device
-	Step, Count   int64  // as Moment counts them
-	Start, Length float64
+	Steps         uint64  // Table of the device
+	Step, Count   int64   // as in Moment
+	Start, Length float64 // as in Moment
 }
 
 // RankKernel is the name of the kernel in the source of RankSteps.
 const RankKernel = "rank_steps"
 
-// A rank has at most 512 threads, for each of which there are 128 registers, and half as many threads where registers
-// are scarce. With columns of more registers, by the estimate of plan.registers, some stencils spill.
+// A rank has at most 512 threads with 128 registers each, and half as many threads if registers are scarce. With
+// columns of more registers, estimated by plan.registers, some stencils spill.
 const (
 	rankThreads        = 512
 	registersOfAColumn = 76
@@ -47,12 +47,12 @@ func NewRankSteps(ranks [][][]StageRank) (*RankSteps, error) {
 		return nil, err
 	}
 	if n := len(ranks[0]); n != 1 {
-		return nil, fmt.Errorf("%w: ranks make steps of one stage, and there are %d", ErrImpossible, n)
+		return nil, fmt.Errorf("%w: device ranks support one stage, got %d", ErrImpossible, n)
 	}
-	s, scales := &RankSteps{}, scalesOf(ranks)
+	s := &RankSteps{}
 	for _, r := range ranks[0][0] {
 		if slices.Contains(s.devices, r.Sweeper.device) {
-			return nil, fmt.Errorf("sweep: two ranks on device %v", r.Sweeper.device)
+			return nil, fmt.Errorf("sweep: ranks must be on different devices, got two on device %v", r.Sweeper.device)
 		}
 		s.devices, s.boxes = append(s.devices, r.Sweeper.device), append(s.boxes, r.owned())
 	}
@@ -62,7 +62,8 @@ func NewRankSteps(ranks [][][]StageRank) (*RankSteps, error) {
 				return nil, err
 			}
 			if r.owned() != s.boxes[device] {
-				return nil, fmt.Errorf("sweep: device %v sweeps %v in phase %d, but %v in phase 0", s.devices[device],
+				return nil, fmt.Errorf("sweep: device %v: box must be equal in all phases, got %v in phase %d, %v in 0",
+					s.devices[device],
 					r.owned(), phase, s.boxes[device])
 			}
 			c, _ := classesOf(slices.Concat(r.Arrays...))
@@ -71,19 +72,16 @@ func NewRankSteps(ranks [][][]StageRank) (*RankSteps, error) {
 			}
 			if !slices.Equal(c, s.classes) {
 				return nil, fmt.Errorf(
-					"%w: the arrays of device %v in phase %d have other strides in common than those of device %v",
+					"%w: the arrays of device %v in phase %d must share strides like those of device %v",
 					ErrImpossible, s.devices[device], phase, s.devices[0])
 			}
 		}
 		s.phases = append(s.phases, slices.Clone(stages[0]))
-		for device := range stages[0] {
-			s.phases[phase][device].scales = scales
-		}
 	}
 	return s, nil
 }
 
-// owned returns the box of the boundary region and the interior together.
+// owned returns the union of the boundary region and the interior.
 func (r StageRank) owned() domain.Box {
 	all := r.Interior
 	for _, b := range r.Boundary {
@@ -97,10 +95,10 @@ func (r StageRank) owned() domain.Box {
 	return all
 }
 
-// plan returns that of the stage, which all devices have.
+// plan returns the plan of the stage, which is the same on all devices.
 func (s *RankSteps) plan() *plan { return s.phases[0][0].Sweeper.plan }
 
-// Threads returns how many threads a rank has.
+// Threads returns the number of threads per rank.
 func (s *RankSteps) Threads() int {
 	n, form := s.plan(), s.phases[0][0].Sweeper.form
 	if form.scarce() {
@@ -109,7 +107,7 @@ func (s *RankSteps) Threads() int {
 	return min(rankThreads, threadsFor([]*plan{n}, false))
 }
 
-// layers returns how many layers the columns of a thread have at most.
+// layers returns the largest number of layers in the columns of a thread.
 func (s *RankSteps) layers() int {
 	n, form := s.plan(), s.phases[0][0].Sweeper.form
 	if form.scarce() {
@@ -122,8 +120,8 @@ func (s *RankSteps) layers() int {
 	return layers
 }
 
-// Source returns the program of the ranks, whose kernel is RankKernel, compiled so that a multiprocessor can hold so
-// many ranks.
+// Source returns the program of the ranks, with kernel RankKernel, compiled so that a multiprocessor can hold the
+// given number of ranks.
 func (s *RankSteps) Source(perMultiprocessor int) (kernels.Source, error) {
 	p := s.program(perMultiprocessor)
 	files, err := p.Files()
@@ -131,13 +129,13 @@ func (s *RankSteps) Source(perMultiprocessor int) (kernels.Source, error) {
 }
 
 func (s *RankSteps) program(perMultiprocessor int) kernels.Program {
-	n, reflects := s.plan(), false
+	n, to := s.plan(), storing{}
 	for _, devices := range s.phases {
-		reflects = reflects || slices.ContainsFunc(devices, StageRank.reflects)
+		to.reflects = to.reflects || slices.ContainsFunc(devices, StageRank.reflects)
+		to.affine = to.affine || slices.ContainsFunc(devices, StageRank.affine)
 	}
 	form := s.phases[0][0].Sweeper.form
-	options := stageOptions(form, Shape{Layers: 1, Single: true}, 1, len(s.phases), storing{
-		reflects: reflects, scales: s.phases[0][0].scales})
+	options := stageOptions(form, Shape{Layers: 1, Single: true}, 1, len(s.phases), to)
 	options += fmt.Sprintf(
 		"#define RANK_THREADS %d\n#define RANK_BLOCKS %d\n#define RANK_LAYERS %d\n#define RANK_STEPS_BYTES %d\n",
 		s.Threads(), perMultiprocessor, s.layers(), s.tableBytes())
@@ -147,10 +145,10 @@ func (s *RankSteps) program(perMultiprocessor int) kernels.Program {
 // tableBytes is the size of struct RankSteps.
 func (s *RankSteps) tableBytes() int {
 	phases := len(s.phases)
-	return 8*(phases*(s.plan().arrays+2*s.classes.count()+2)+2) + s.plan().frameBytes()
+	return 8*(phases*(s.plan().arrays+2*s.classes.count()+2)+2) + s.plan().givenBytes()
 }
 
-// Table returns the address of what the ranks of a device share, 0 on a host device.
+// Table returns the address of the common data of the ranks of a device, 0 on a CPU device.
 func (s *RankSteps) Table(device int) uint64 {
 	if len(s.tables) == 0 {
 		return 0
@@ -159,39 +157,40 @@ func (s *RankSteps) Table(device int) uint64 {
 }
 
 // Partners returns the ranks of the world, Ranks of each device after another, with which a rank exchanges
-// notifications: all that read what it stores, or store what it reads.
+// notifications: those that read what it stores, or store what it reads.
 func (s *RankSteps) Partners(device, rank int) []int { return s.tiles[device][rank].partners }
 
-// Sweep makes a step of the tile of a rank on a host device, and stores its points into ghosts.
+// Sweep runs a step of the tile of a rank on a CPU device, and stores its points into ghosts.
 func (s *RankSteps) Sweep(device, rank int, m Moment) {
 	t := &s.tiles[device][rank]
 	if t.box.Empty() {
 		return
 	}
 	phase := int(m.Step % int64(len(s.phases)))
-	putMoment(t.frame, m)
-	t.sweep[phase](t.frame)
-	s.phases[phase][device].storeOnHost(t.box)
+	r := s.phases[phase][device]
+	_ = r.Sweeper.plan.set(t.given, m, nil) // only a Give fails
+	t.sweep[phase](t.given)
+	r.storeOnHost(t.box)
 }
 
-// Close frees what is held. No rank may still run. Closing twice is no error.
+// Close frees all resources. No rank may still run. Closing twice is allowed.
 func (s *RankSteps) Close() error { return s.resources.Close() }
 
-// rankTile is what one rank owns.
+// rankTile is the tile of one rank.
 type rankTile struct {
 	box      domain.Box
 	partners []int // ranks of the world
 
-	// On a host device: what sweeps it, by phase, and what that is given.
-	sweep []func(frame []byte)
-	frame []byte
+	// On a CPU device: the functions that sweep the tile, by phase, and their argument.
+	sweep []func(given []byte)
+	given []byte
 }
 
-// tileRow is the multiple of points at which rows are cut: those of two cache lines of doubles.
+// tileRow is the multiple of points at which rows are divided: two cache lines of doubles.
 const tileRow = 32
 
-// cutIntoTiles cuts a box into at most so many tiles, of which the largest takes the least time by an estimate: its
-// points, and a part of those on its surface, which others wait for.
+// cutIntoTiles divides a box into at most most tiles such that the estimated time of the largest is minimal: its
+// points, and a fraction of those on its surface, which other tiles wait for.
 func cutIntoTiles(box domain.Box, most int) (tiles []domain.Box) {
 	size := box.Size()
 	best, parts := 1<<62, domain.Vec{1, 1, 1}
@@ -218,7 +217,7 @@ func cutIntoTiles(box domain.Box, most int) (tiles []domain.Box) {
 	return tiles
 }
 
-// cutAt returns where the i-th of so many parts of a length begins: at a multiple of unit.
+// cutAt returns the start of part i when a length is divided into parts: a multiple of unit.
 func cutAt(length, parts, i, unit int) int {
 	if i == parts {
 		return length
@@ -234,9 +233,9 @@ func longest(length, parts, unit int) (most int) {
 	return most
 }
 
-// readsAround reports whether who sweeps a box reads points of another one, in any array.
-func (n *plan) readsAround(box, of domain.Box) bool {
-	if box.Empty() || box.Grow(n.radius()).Intersect(of).Empty() {
+// readsAround reports whether a sweep of a box reads points of another box, in any array. radius is that of n.
+func (n *plan) readsAround(radius domain.Radius, box, of domain.Box) bool {
+	if box.Empty() || box.Grow(radius).Intersect(of).Empty() {
 		return false
 	}
 	return slices.ContainsFunc(n.reads, func(r readArray) bool {
@@ -244,10 +243,12 @@ func (n *plan) readsAround(box, of domain.Box) bool {
 	})
 }
 
-// Cut cuts the subdomain of each device into tiles of so many ranks, and makes all ready. It is called once.
+// Cut divides the subdomain of each device into tiles of the given number of ranks, and prepares everything. It
+// may be called once.
 func (s *RankSteps) Cut(ranks int) error {
 	if ranks < 1 || s.tiles != nil {
-		return fmt.Errorf("sweep: tiles for %d ranks, of steps that have %d", ranks, len(s.tiles))
+		return fmt.Errorf("sweep: Cut: must be called once with at least 1 rank, got %d ranks, %d devices with tiles",
+			ranks, len(s.tiles))
 	}
 	for _, box := range s.boxes {
 		tiles := make([]rankTile, ranks)
@@ -266,7 +267,7 @@ func (s *RankSteps) Cut(ranks int) error {
 		}
 		for i := range s.tiles[device] {
 			t := &s.tiles[device][i]
-			t.frame = s.plan().frame()
+			t.given = s.phases[0][device].Sweeper.plan.given()
 			for _, devices := range s.phases {
 				r := devices[device]
 				t.sweep = append(t.sweep, r.Sweeper.plan.hostSpec("ranks", r.Arrays, []domain.Box{t.box}, nil).RunWith)
@@ -276,10 +277,11 @@ func (s *RankSteps) Cut(ranks int) error {
 	return nil
 }
 
-// findPartners finds out which tiles exchange notifications: those of which one stores points, or ghosts, that the
-// other reads.
+// findPartners determines which tiles exchange notifications: those of which one stores points, or ghosts, that
+// the other reads.
 func (s *RankSteps) findPartners() {
-	n, ranks := s.plan(), len(s.tiles[0])
+	ranks, radius := len(s.tiles[0]), s.plan().radius()
+	reads := func(t rankTile, of domain.Box) bool { return s.plan().readsAround(radius, t.box, of) }
 	pair := func(a, b int) {
 		for _, p := range [][2]int{{a, b}, {b, a}} {
 			t := &s.tiles[p[0]/ranks][p[0]%ranks]
@@ -291,7 +293,7 @@ func (s *RankSteps) findPartners() {
 	for device, tiles := range s.tiles {
 		for i, t := range tiles {
 			for k, other := range tiles[:i] {
-				if n.readsAround(t.box, other.box) || n.readsAround(other.box, t.box) {
+				if reads(t, other.box) || reads(other, t.box) {
 					pair(device*ranks+i, device*ranks+k)
 				}
 			}
@@ -303,7 +305,7 @@ func (s *RankSteps) findPartners() {
 					}
 					piece = piece.Shift(st.Ghost.Lo.Sub(st.Send.Lo))
 					for k, other := range s.tiles[st.To] {
-						if n.readsAround(other.box, piece) {
+						if reads(other, piece) {
 							pair(device*ranks+i, st.To*ranks+k)
 						}
 					}
@@ -313,7 +315,7 @@ func (s *RankSteps) findPartners() {
 	}
 }
 
-// upload puts struct RankSteps of a GPU, with all that it points to, into the GPU's memory.
+// upload copies struct RankSteps of a GPU, with all data that it points to, to the GPU's memory.
 func (s *RankSteps) upload(device int) error {
 	d := s.devices[device]
 	tiles, partners := s.tileTable(device)
@@ -324,7 +326,10 @@ func (s *RankSteps) upload(device int) error {
 		all := slices.Concat(r.Arrays...)
 		_, strides := classesOf(all)
 		table.putArrays(all, strides)
-		to := targetsOfTiles(r, s.tiles[device])
+		to, err := targetsOfTiles(r, s.tiles[device], &s.resources)
+		if err != nil {
+			return err
+		}
 		at, err := uploaded(s, d, to.all)
 		if err != nil {
 			return err
@@ -348,7 +353,7 @@ func (s *RankSteps) upload(device int) error {
 		}
 		table.put(at)
 	}
-	table = append(table, s.plan().frame()...)
+	table = append(table, s.phases[0][device].Sweeper.plan.given()...)
 	if len(table) != s.tableBytes() {
 		return fmt.Errorf("sweep: struct RankSteps has %d bytes, not %d", len(table), s.tableBytes())
 	}
@@ -398,11 +403,11 @@ func (s *RankSteps) columnsOf(size [3]int, group int) (best rankColumns) {
 	if s.plan().point.Dims == 2 {
 		ny, deep = 1, ny
 	}
-	const beside = 2 // layers that a column loads beside its own
+	const extra = 2 // layers that a column loads besides its own
 	threads, least := s.Threads(), 0
 	for layers := s.layers(); layers >= 1; layers-- {
 		turns := ceil(nx*ny*ceil(deep, layers), threads)
-		if cost := turns * (layers + beside); best.layers == 0 || cost < least {
+		if cost := turns * (layers + extra); best.layers == 0 || cost < least {
 			least, best.layers = cost, layers
 		}
 	}
@@ -434,12 +439,12 @@ func (s *RankSteps) groupOf(grouped bool) int {
 }
 
 // targetsOfTiles lists where points of tiles go, for each and for each written array in turn.
-func targetsOfTiles(r StageRank, tiles []rankTile) (t targets) {
+func targetsOfTiles(r StageRank, tiles []rankTile, made *streams.Resources) (t targets, err error) {
 	t.lists = []uint32{0}
 	for _, one := range tiles {
 		t.list(r, one.box)
 	}
-	return t
+	return t, t.uploadAffines(r.Sweeper.device, made)
 }
 
 // uploaded puts numbers into the memory of a device, and returns where they lie; 0 if there are none.

@@ -8,29 +8,28 @@ import (
 	"slices"
 	"time"
 
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/kernels/step"
 	"github.com/halox/halox/streams"
 )
 
-// ResidentSteps are time steps of which a launch runs many without the host: on each device one kernel, whose thread
-// blocks wait for each other, and for those of neighbours, after each stage. All ranks queue the same steps, each by
-// one thread.
+// ResidentSteps are time steps of which a launch runs many without the host: one kernel per device, whose thread
+// blocks wait for each other, and for those of neighbors, after each stage. All ranks must queue the same steps,
+// each by one thread.
 type ResidentSteps struct {
 	group *stageGroup
 	ranks []*ResidentRank
 }
 
-// NewResidentSteps prepares the steps of all phases: ranks by phase and stage, on different devices that reach each
-// other. Parameters stay as they are. limit is how long a device waits for another. With checks, launches may compute
-// norms before their last step, see ResidentRank.MaxChecks. When the first step is queued, the ghosts are those of its
-// beginning.
+// NewResidentSteps prepares the steps of all phases: ranks by phase and stage, on different devices that reach
+// each other. limit is how long a device waits for another. With checks, launches may
+// compute norms before their last step, see ResidentRank.MaxChecks. When the first step is queued, the ghosts must
+// be those of its start.
 //
-// group is the number of steps between two exchanges: phases whose number is a multiple of it store into ghosts of
-// others, and the number of phases is a multiple too. With more than one, GPUs run only steps of tiles, and the error
-// is ErrImpossible, with the reason, where there are none. Ghosts of neighbours that the first step of a launch reads
-// are whole.
+// group is the exchange interval: phases whose number is a multiple of it store into ghosts of others, and the
+// number of phases is a multiple too. With more than one, GPUs run only steps of tiles, and the error is
+// ErrImpossible, with the reason, if there are none. Ghosts of neighbors that the first step of a launch reads
+// must be complete.
 func NewResidentSteps(
 	ranks [][][]StageRank, group int, limit time.Duration, checks bool,
 ) (r *ResidentSteps, err error) {
@@ -44,10 +43,11 @@ func NewResidentSteps(
 		return r, err
 	}
 	if group < 1 || len(ranks)%group > 0 {
-		return r, fmt.Errorf("sweep: %d phases of steps, of which %d go between two exchanges", len(ranks), group)
+		return r, fmt.Errorf("sweep: number of phases must be a multiple of the exchange interval, got %d and %d",
+			len(ranks), group)
 	}
 	if group == 1 {
-		if err = r.group.checkSameBoxes(); err != nil { // those of phase 0 are taken for all
+		if err = r.group.checkSameBoxes(); err != nil { // those of phase 0 are used for all
 			return r, err
 		}
 	}
@@ -58,7 +58,7 @@ func NewResidentSteps(
 		return r, err
 	}
 	if group > 1 {
-		return r, fmt.Errorf("%w with %d steps between two exchanges: %w", ErrImpossible, group, err)
+		return r, fmt.Errorf("%w with an exchange interval of %d steps: %w", ErrImpossible, group, err)
 	}
 	slabs := r.group.residentSlabs()
 	for rank := range r.group.devices {
@@ -74,7 +74,7 @@ func NewResidentSteps(
 // Rank returns the steps on a rank's device.
 func (r *ResidentSteps) Rank(rank int) *ResidentRank { return r.ranks[rank] }
 
-// Close frees what is held. Nothing queued may still use it. Closing twice is no error.
+// Close frees all resources. No queued work may still use them. Closing twice is allowed.
 func (r *ResidentSteps) Close() error {
 	if r.group == nil {
 		return nil
@@ -82,25 +82,25 @@ func (r *ResidentSteps) Close() error {
 	return r.group.resources.Close()
 }
 
-// ResidentRank is the steps on one device, made ready.
+// ResidentRank is the prepared steps on one device.
 type ResidentRank struct {
 	group    *stageGroup
 	rank     int
 	plain    *streams.Kernel
-	measured *streams.Kernel // the same, which takes norms and reductions; nil where there are none
-	tiles    *step.TileSteps // instead of both, where the arrays stay on the multiprocessors
-	totals   [][]*Totals     // by phase and stage; nil where it takes none
-	made     int64           // steps that were queued
+	measured *streams.Kernel // the same with norms and reductions; nil if there are none
+	tiles    *step.TileSteps // instead of both, if the arrays stay on the multiprocessors
+	totals   [][]*Totals     // by phase and stage; nil if there are none
+	made     int64           // number of queued steps
 }
 
-// maxSteps is how many steps a launch may run.
+// maxSteps is the largest number of steps of a launch.
 const maxSteps = step.MaxTileSteps
 
-// Queue queues up to 2^30 steps behind those queued before, the first of them at a moment, with norms and reductions of
-// the last if they are measured and there are any. It returns an error also if a wait of the device timed out before.
+// Queue queues up to 2^30 steps after those queued before, the first at a moment, with norms and reductions of the
+// last if measured is set and there are any. It returns an error if an earlier wait of the device timed out.
 func (r *ResidentRank) Queue(at *streams.Stream, m Moment, steps int64, measured bool) error {
 	if steps < 1 || steps > maxSteps {
-		return fmt.Errorf("sweep: %d steps in one launch", steps)
+		return fmt.Errorf("sweep: launch: number of steps must be between 1 and 2^30, got %d", steps)
 	}
 	if err := r.Err(); err != nil {
 		return err
@@ -120,10 +120,11 @@ func (r *ResidentRank) Queue(at *streams.Stream, m Moment, steps int64, measured
 	return r.queue(at, r.measured, m, 1)
 }
 
-// Checks lists the steps before the last at which a launch computes norms, and the tolerance at which it stops there.
+// Checks selects the steps before the last at which a launch computes norms, and the tolerance at which it stops.
 type Checks = step.Checks
 
-// MaxChecks returns at how many steps before the last a launch may compute norms, see QueueChecked; 0 if unsupported.
+// MaxChecks returns the largest number of steps before the last at which a launch may compute norms, see
+// QueueChecked; 0 if unsupported.
 func (r *ResidentRank) MaxChecks() int64 {
 	if r.tiles == nil || r.totals[0][0] == nil || !r.tiles.CanCheck() {
 		return 0
@@ -131,15 +132,15 @@ func (r *ResidentRank) MaxChecks() int64 {
 	return step.MaxChecks
 }
 
-// QueueChecked is Queue with totals of the last step, and with checks of those before it.
+// QueueChecked is Queue with totals of the last step, and with checks of earlier steps.
 func (r *ResidentRank) QueueChecked(at *streams.Stream, m Moment, steps int64, c Checks) error {
 	if r.MaxChecks() == 0 {
-		return errors.New("sweep: checks of steps that take none")
+		return errors.New("sweep: checks are not supported by these steps")
 	}
 	return r.tiles.QueueChecked(at, m.Step, steps, c)
 }
 
-// Checked is to be called when such a launch is done, before another is queued: see step.TileSteps.
+// Checked must be called when such a launch is done, before another is queued: see step.TileSteps.
 func (r *ResidentRank) Checked() (norms []rows.Norms, ended int64) { return r.tiles.Checked() }
 
 // queue queues one launch.
@@ -149,7 +150,7 @@ func (r *ResidentRank) queue(at *streams.Stream, k *streams.Kernel, m Moment, st
 	return at.Launch(k)
 }
 
-// putSpan puts the beginning of struct Steps of point_steps.cu.
+// putSpan appends the beginning of struct Steps of point_steps.cu.
 func putSpan(argument []byte, first, count int64, m Moment) {
 	for i, v := range []uint64{
 		uint64(first), uint64(count), uint64(m.Step), math.Float64bits(m.Start), math.Float64bits(m.Length),
@@ -158,7 +159,7 @@ func putSpan(argument []byte, first, count int64, m Moment) {
 	}
 }
 
-// Totals returns what a measured step of a phase takes of a stage, nil if that is nothing.
+// Totals returns the totals of a stage in a measured step of a phase, or nil if there are none.
 func (r *ResidentRank) Totals(phase, stage int) *Totals { return r.totals[phase][stage] }
 
 // Err returns an error if a wait of the device for another, or of its blocks for each other, timed out.
@@ -169,9 +170,8 @@ func (r *ResidentRank) Err() error {
 	return r.group.flags.Err(r.rank, "a step")
 }
 
-// onTiles makes the steps of all ranks ready as tiles that stay on the multiprocessors: steps of one stage
-// that leads by a star from one of two arrays to the other. It returns step.ErrNoTiles where that cannot
-// be.
+// onTiles prepares the steps of all ranks as tiles that stay on the multiprocessors: steps of one stage that apply
+// a star from one of two arrays to the other. It returns step.ErrNoTiles if that is not possible.
 func (g *stageGroup) onTiles(group int, checks bool) (all []*ResidentRank, err error) {
 	tiles, err := g.newTiles(group)
 	if err != nil {
@@ -204,19 +204,19 @@ func (g *stageGroup) onTiles(group int, checks bool) (all []*ResidentRank, err e
 	return all, nil
 }
 
-// newTiles cuts the arrays of all ranks into tiles.
+// newTiles divides the arrays of all ranks into tiles.
 func (g *stageGroup) newTiles(group int) (*step.TileGroup, error) {
 	ranks, err := g.tileRanks()
 	if err != nil {
 		return nil, err
 	}
 	s := g.ranks[0][0][0].Sweeper
-	linear, real, mode := *s.plan.point.linear, kernels.Real(s.plan.writes[0].element), s.plan.point.Sums
+	linear, real, mode := *s.plan.point.linear, s.plan.writes[0].element, s.plan.point.Sums
 	return step.NewTileGroup(s.compiler, linear, real, mode, ranks, group, g.limit)
 }
 
-// tileTotals allocates the totals of so many tiles, and returns where the tiles leave their norms. Without
-// norms there are no totals, and the kernel has a place for norms all the same.
+// tileTotals allocates the totals of the given number of tiles, and returns the memory for their norms. Without
+// norms there are no totals, but the kernel still needs memory for norms.
 func (g *stageGroup) tileTotals(d *streams.Device, s *Sweeper, tiles int64) (t *Totals, place streams.Span, err error) {
 	if s.plan.totals() > 0 {
 		if t, err = g.newTotals(d, s, tiles, tiles); err != nil {
@@ -232,11 +232,11 @@ func (g *stageGroup) tileTotals(d *streams.Device, s *Sweeper, tiles int64) (t *
 	return nil, m.All(), nil
 }
 
-// tileRanks returns the ranks as step.TileGroup has them, or step.ErrNoTiles where the steps are others. Stores are
+// tileRanks returns the ranks for step.TileGroup, or step.ErrNoTiles if the steps are not supported. Stores are
 // those of phase 0, which ends a group.
 func (g *stageGroup) tileRanks() (all []step.TileRank, err error) {
 	others := fmt.Errorf(
-		"%w: tiles make steps of one stage, which leads by a linear stencil from one array to another, on GPUs",
+		"%w: steps must have one stage, a linear stencil from one array to another, on GPUs",
 		step.ErrNoTiles)
 	if len(g.ranks)%2 > 0 || len(g.ranks[0]) != 1 {
 		return nil, others
@@ -266,7 +266,7 @@ func (g *stageGroup) tileRanks() (all []step.TileRank, err error) {
 	return all, nil
 }
 
-// onGPU makes the launches of a rank ready.
+// onGPU prepares the launches of a rank.
 func (r *ResidentRank) onGPU(slabs [][][]slab) error {
 	g := r.group
 	p := residentPlan{threads: g.residentThreads(r.rank, false)}
@@ -294,7 +294,7 @@ func (r *ResidentRank) onGPU(slabs [][][]slab) error {
 	}
 	var before []int64
 	for _, some := range g.blocksBefore(r.rank, slabs) {
-		before = append(before, append(some, make([]int64, maxNeighbours-len(some))...)...)
+		before = append(before, append(some, make([]int64, maxNeighbors-len(some))...)...)
 	}
 	table, err := streams.Upload(g.devices[r.rank], before)
 	if err != nil {
@@ -302,7 +302,7 @@ func (r *ResidentRank) onGPU(slabs [][][]slab) error {
 	}
 	g.resources.Add(table)
 	p.before = table.All()
-	all := before[len(slabs)*maxNeighbours:]
+	all := before[len(slabs)*maxNeighbors:]
 	if r.plain, err = r.kernel(&p, all); err != nil || !measures {
 		return err
 	}
@@ -311,20 +311,20 @@ func (r *ResidentRank) onGPU(slabs [][][]slab) error {
 	return err
 }
 
-// planStage makes the tables of a stage.
+// planStage creates the tables of a stage.
 func (r *ResidentRank) planStage(stage int, slabs []slab) (s residentStagePlan, err error) {
 	g := r.group
 	first := g.ranks[0][stage][r.rank]
 	s = residentStagePlan{
 		plan: first.Sweeper.plan, form: first.Sweeper.form, slabs: slabs, interior: first.Interior, core: first.core,
 	}
-	s.single = s.form.scarce() // whatever the shape of sweeps: threadsFor counts on it
+	s.single = s.form.scarce() // for any shape of sweeps: threadsFor depends on it
 	for _, phase := range g.ranks {
 		one := phase[stage][r.rank]
 		arrays := slices.Concat(one.Arrays...)
 		c, strides := classesOf(arrays)
 		if len(s.arrays) > 0 && (!slices.Equal(c, s.classes) || !slices.Equal(strides, s.strides)) {
-			return s, fmt.Errorf("%w: arrays of one access with different strides in different phases", ErrImpossible)
+			return s, fmt.Errorf("%w: the arrays of an access must have the same strides in all phases", ErrImpossible)
 		}
 		shape, err := one.shape(arrays)
 		if err != nil {
@@ -333,14 +333,18 @@ func (r *ResidentRank) planStage(stage int, slabs []slab) (s residentStagePlan, 
 		s.classes, s.strides = c, strides
 		s.single = s.single || shape.Single
 		s.to.reflects, s.to.inner = s.to.reflects || one.reflects(), one.storesInside()
-		s.to.scales = one.scales
-		s.arrays, s.targets = append(s.arrays, arrays), append(s.targets, newTargets(one, slabs))
+		s.to.affine = s.to.affine || one.affine()
+		targets, err := newTargets(one, slabs, &g.resources)
+		if err != nil {
+			return s, err
+		}
+		s.arrays, s.targets = append(s.arrays, arrays), append(s.targets, targets)
 	}
 	return s, nil
 }
 
-// placeTargets has the targets of all stages in the argument of launches, where that has room, else in
-// device memory.
+// placeTargets stores the targets of all stages in the argument of launches, if they fit, or else in device
+// memory.
 func (r *ResidentRank) placeTargets(p *residentPlan) error {
 	room := true
 	for i := range p.stages {
@@ -365,7 +369,7 @@ func (r *ResidentRank) placeTargets(p *residentPlan) error {
 	return nil
 }
 
-// takeTotals makes the totals of all stages. It reports whether there are some.
+// takeTotals creates the totals of all stages. It reports whether there are any.
 func (r *ResidentRank) takeTotals(p *residentPlan) (measures bool, err error) {
 	g := r.group
 	for phase := range g.ranks {
@@ -388,7 +392,7 @@ func (r *ResidentRank) takeTotals(p *residentPlan) (measures bool, err error) {
 	return measures, nil
 }
 
-// kernel makes one launch ready; all is the blocks of each neighbour that finish stages of a step.
+// kernel prepares one launch; all is the number of blocks of each neighbor that finish stages of a step.
 func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, error) {
 	g := r.group
 	for i := range p.stages {
@@ -396,13 +400,13 @@ func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, er
 		s.prefetch = prefetchFor(s.plan, p.threads, p.measured)
 		s.cut(s.interior, p.threads, p.blocks-blocksOf(s.slabs))
 		if terms := s.warpTerms(p.blocks - blocksOf(s.slabs)); p.measured && terms > maxWarpTerms {
-			return nil, fmt.Errorf("%w: resident steps of %v points, %d measured per warp; must be at most %d",
+			return nil, fmt.Errorf("%w: resident steps of %v points: got %d points per warp, must be at most %d",
 				ErrImpossible, s.interior.Size(), terms, maxWarpTerms)
 		}
 	}
 	program, bytes := p.program()
 	if bytes > maxArgument {
-		return nil, fmt.Errorf("%w: resident steps of %d stages with an argument of %d bytes; must be at most %d",
+		return nil, fmt.Errorf("%w: resident steps of %d stages: argument of %d bytes, must be at most %d",
 			ErrImpossible, len(p.stages), bytes, maxArgument)
 	}
 	sweeper := g.ranks[0][0][r.rank].Sweeper
@@ -418,6 +422,7 @@ func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, er
 		Reaches: g.reaches(r.rank), Argument: r.argument(p, all), Cooperative: true,
 	}
 	for i, s := range p.stages {
+		spec.Uses = append(spec.Uses, s.plan.uses()...)
 		for phase, arrays := range s.arrays {
 			spec.Uses = append(append(spec.Uses, spansOf(arrays)...), s.targets[phase].uses()...)
 			spec.Reaches = append(spec.Reaches, g.ranks[phase][i][r.rank].reaches(r.rank)...)
@@ -439,10 +444,10 @@ func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, er
 func (r *ResidentRank) argument(p *residentPlan, all []int64) (w words) {
 	g := r.group
 	w.put(make([]int64, spanBytes/8)...)
-	w.put(int64(len(g.flags.Neighbours(r.rank))), g.limit.Nanoseconds())
+	w.put(int64(len(g.flags.Neighbors(r.rank))), g.limit.Nanoseconds())
 	w.put(int64(g.flags.Report(r.rank).Address()), int64(g.flags.OwnLine(r.rank, 0).Address()),
 		int64(p.before.Address()))
-	w.putNeighbours(g, r.rank, all)
+	w.putNeighbors(g, r.rank, all)
 	for _, s := range p.stages {
 		w.putBoundary(s.slabs, s.core)
 	}
@@ -458,7 +463,7 @@ func (r *ResidentRank) argument(p *residentPlan, all []int64) (w words) {
 		}
 		w.put(s.layers, s.tiles[0], s.tiles[1], s.tiles[2])
 		w.putPart(s.part, s.strides)
-		w = append(w, s.plan.frame()...)
+		w = append(w, s.plan.given()...)
 	}
 	return w
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// residentPlan is the steps of a rank on a GPU, which measure or do not.
+// residentPlan holds the steps of a rank on a GPU, measured or not.
 type residentPlan struct {
 	measured bool
 	threads  int
@@ -19,7 +19,7 @@ type residentPlan struct {
 	blocks   int64
 }
 
-// residentStagePlan is the geometry of a stage, and what struct Swept of swept.cuh is made of.
+// residentStagePlan is the geometry of a stage, and the content of struct Swept of swept.cuh.
 type residentStagePlan struct {
 	plan     *plan
 	form     form
@@ -39,11 +39,11 @@ type residentStagePlan struct {
 	part     part
 }
 
-// blockOf is the threads of a block along x and y.
+// blockOf returns the threads of a block along x and y.
 func blockOf(threads int) [2]int { return [2]int{32, threads / 32} }
 
-// cut cuts the interior into tiles of so many layers that a block of all makes its part in the least time,
-// by an estimate.
+// cut divides the interior into tiles with a number of layers for which a block finishes its tiles in the least
+// estimated time.
 func (s *residentStagePlan) cut(interior domain.Box, threads int, blocks int64) {
 	s.layers = int64(s.form.atOnce(s.single))
 	if interior.Empty() {
@@ -71,21 +71,22 @@ func (s *residentStagePlan) cut(interior domain.Box, threads int, blocks int64) 
 	}
 }
 
-// maxWarpTerms is how many points a warp may measure: as many terms as the sums of a warp have room for, see
-// sums.cuh.
+// maxWarpTerms is the largest number of measured points per warp: the number of terms that the sums of a warp
+// support, see sums.cuh.
 const maxWarpTerms = 1 << 23
 
-// warpTerms returns how many points of the interior a warp measures, if so many blocks share the tiles.
+// warpTerms returns the number of points of the interior that a warp measures, if the given blocks share the
+// tiles.
 func (s *residentStagePlan) warpTerms(blocks int64) int64 {
 	const lanes = 32
 	return ceil(s.tiles[0]*s.tiles[1]*s.tiles[2], max(1, blocks)) * s.layers * lanes * int64(s.plan.group*s.form.rows)
 }
 
-// maxTileLayers is the most layers of a tile.
+// maxTileLayers is the largest number of layers of a tile.
 const maxTileLayers = 16
 
-// tilesOf counts the tiles of so many layers: groups along x and rows, as a block has threads, and layers,
-// which in two dimensions are rows.
+// tilesOf counts the tiles of the given layers: groups along x and rows, by the threads of a block, and layers,
+// which are rows in two dimensions.
 func (s *residentStagePlan) tilesOf(threads int, layers int64) [3]int64 {
 	block, n := blockOf(threads), s.part.n
 	x, y := int64(block[0]), int64(block[1])
@@ -99,7 +100,7 @@ func (s *residentStagePlan) tilesOf(threads int, layers int64) [3]int64 {
 func (s *residentStagePlan) bytes() int {
 	phases, classes := len(s.arrays), len(s.strides)
 	return 8*(phases*(s.plan.arrays+2*classes+1)+4+partNumbers+classes) +
-		phases*targetsBytes(s.to.room, len(s.plan.writes)) + s.plan.frameBytes()
+		phases*targetsBytes(s.to.room, len(s.plan.writes)) + s.plan.givenBytes()
 }
 
 // residentSlabs returns the slabs of phase 0 by stage and rank.
@@ -117,21 +118,21 @@ func (g *stageGroup) residentSlabs() (all [][][]slab) {
 	return all
 }
 
-// blocksBefore returns for each stage of a phase and neighbour how many blocks of the neighbour finish earlier stages
-// of a step, and in the end all stages.
+// blocksBefore returns for each stage of a phase and neighbor the number of blocks of the neighbor that finish
+// earlier stages of a step, followed by that of all stages.
 func (g *stageGroup) blocksBefore(rank int, slabs [][][]slab) (before [][]int64) {
-	neighbours := g.flags.Neighbours(rank)
-	sum := make([]int64, len(neighbours))
+	neighbors := g.flags.Neighbors(rank)
+	sum := make([]int64, len(neighbors))
 	for _, stage := range slabs {
 		before = append(before, append([]int64(nil), sum...))
-		for at, other := range neighbours {
+		for at, other := range neighbors {
 			sum[at] += finishing(stage[other], g.flags.Place(rank, other))
 		}
 	}
 	return append(before, sum)
 }
 
-// residentThreads is how many threads the blocks of a rank's kernel have.
+// residentThreads is the number of threads per block of a rank's kernel.
 func (g *stageGroup) residentThreads(rank int, measured bool) int {
 	var plans []*plan
 	for _, stage := range g.ranks[0] {
@@ -140,8 +141,8 @@ func (g *stageGroup) residentThreads(rank int, measured bool) int {
 	return threadsFor(plans, measured)
 }
 
-// threadsFor returns as many threads as there are registers for in all stages, by estimates that were
-// compared with what the compiler needs. Where threads have one point each, that need not be a power of two.
+// threadsFor returns the number of threads for which all stages have enough registers, by estimates that were
+// compared with the compiler. For threads with one point each, it need not be a power of two.
 func threadsFor(stages []*plan, measured bool) int {
 	threads := 1024
 	for _, n := range stages {
@@ -168,17 +169,16 @@ func threadsFor(stages []*plan, measured bool) int {
 	return threads
 }
 
-// scarceThreads is how many threads there are registers for where each has one point: a quarter more than
-// the point takes, some for what a thread knows of slabs and tiles, and the addresses of the many arrays,
-// which differ from phase to phase.
+// scarceThreads is the number of threads for which there are registers if each has one point: a quarter more than
+// for the point, some for slabs and tiles, and those for the addresses of arrays, which differ between phases.
 func (n *plan) scarceThreads() int {
 	const fewest, most, few, others = 256, 1024, 128, 16
 	registers := n.singleRegisters()*5/4 + others + n.arrays + n.measuredRegisters()
 	return max(fewest, min(most, allRegisters/registers/few*few))
 }
 
-// prefetchFor returns how many layers a thread of a stage loads at once: more than one, if there are
-// registers for them.
+// prefetchFor returns the number of layers that a thread of a stage loads at once: more than one, if registers
+// suffice.
 func prefetchFor(n *plan, threads int, measured bool) int {
 	if f := n.form(); f.way == streaming && !f.layered && !measured && threads == 1024 && n.registers(2) <= 72 {
 		return 2
@@ -186,9 +186,9 @@ func prefetchFor(n *plan, threads int, measured bool) int {
 	return 1
 }
 
-// program returns what is compiled for resident steps, and the size of struct Steps.
+// program returns the program of resident steps, and the size of struct Steps.
 func (p *residentPlan) program() (kernels.Program, int) {
-	bytes := spanBytes + 8*(5+maxNeighbours*3+len(p.stages)*boundaryWords)
+	bytes := spanBytes + 8*(5+maxNeighbors*3+len(p.stages)*boundaryWords)
 	for i := range p.stages {
 		bytes += p.stages[i].bytes()
 	}
@@ -196,21 +196,21 @@ func (p *residentPlan) program() (kernels.Program, int) {
 		kernels.Header{Name: "stages.cuh", Text: p.stagesSource(bytes)})), bytes
 }
 
-// stageMacros are the macros of accesses.cuh that differ from stage to stage.
+// stageMacros are the macros of accesses.cuh that differ between stages.
 var stageMacros = []string{
-	"STAGE", "TOTALS", "SWEEP_BYTES", "FRAME_BYTES", "FEW_ARRAYS", "READS", "WRITES", "NORMS", "REDUCTIONS",
-	"OPERATIONS", "SLOT_PLACES", "STREAMS", "SEVERAL_LAYERS", "ONE_LAYER", "LAYERS_2", "LAYERS_4", "LAYERS_8",
-	"LAYERED", "SCARCE", "TARGETS", "REFLECTS", "SCALES", "INNER_STORES",
+	"STAGE", "TOTALS", "SWEEP_BYTES", "FRAME_BYTES", "FED", "FRAME_OF", "FEW_ARRAYS", "READS", "WRITES", "NORMS",
+	"REDUCTIONS", "OPERATIONS", "SLOT_PLACES", "STREAMS", "SEVERAL_LAYERS", "ONE_LAYER", "LAYERS_2", "LAYERS_4",
+	"LAYERS_8", "LAYERED", "SCARCE", "TARGETS", "REFLECTS", "AFFINES", "INNER_STORES",
 }
 
-// sharedHeaders are those that stages share: what has a guard is included before their namespaces.
+// sharedHeaders are headers shared by stages: headers with an include guard are included before their namespaces.
 var sharedHeaders = []string{"access.cuh", "slab.cuh", "totals.cuh"}
 
-// stagesSource returns stages.cuh, see point_steps.cu, which holds struct Steps to its size unless that is 0.
+// stagesSource returns stages.cuh, see point_steps.cu, which checks the size of struct Steps unless bytes is 0.
 func (p *residentPlan) stagesSource(bytes int) string {
 	var b strings.Builder
 	b.WriteString(
-		"// The stages of point_steps.cu, as resident_plan.go of kernels/sweep writes them.\n#pragma once\n\n",
+		"// The stages of point_steps.cu, as generated by resident_plan.go of kernels/sweep.\n#pragma once\n\n",
 	)
 	for _, shared := range sharedHeaders {
 		fmt.Fprintf(&b, "#include %q\n", shared)
@@ -233,7 +233,7 @@ func (p *residentPlan) stagesSource(bytes int) string {
 	return b.String()
 }
 
-// accessesSource returns accesses.cuh, of which each stage has a part.
+// accessesSource returns accesses.cuh, with a part for each stage.
 func (p *residentPlan) accessesSource() string {
 	var b strings.Builder
 	for i := range p.stages {
@@ -250,5 +250,5 @@ func (p *residentPlan) accessesSource() string {
 	return b.String()
 }
 
-// spanBytes is the size of what putSpan puts.
+// spanBytes is the size of the span written by putSpan.
 const spanBytes = 5 * 8

@@ -12,7 +12,7 @@ import (
 	"github.com/halox/halox/kernels/internal/kerneltest"
 )
 
-// residentPlanOf is a plan of these stages in some phases, without the places of arrays.
+// residentPlanOf returns a plan of these stages in some phases, without addresses of arrays.
 func residentPlanOf(t *testing.T, phases int, measured bool, stages ...sample) *residentPlan {
 	t.Helper()
 	p := residentPlan{measured: measured}
@@ -34,9 +34,9 @@ func residentPlanOf(t *testing.T, phases int, measured bool, stages ...sample) *
 	return &p
 }
 
-// Resident steps of every sample, alone and as one of two stages, compile for each generation of GPUs and
-// keep their variables in registers; those of linear stencils on an H200's. Steps that are not measured have some registers
-// less to keep: they are compiled for an H200 alone, where tests are long.
+// Resident steps of every sample, as the only stage and as one of two, compile for each generation of GPUs without
+// spills; those of linear stencils for the H200. Steps without norms need fewer registers: they are compiled only
+// for the H200, in long tests.
 func TestResidentStepsCompileWithoutSpills(t *testing.T) {
 	c := findNVRTC(t)
 	check := func(name, arch string, phases int, stages ...sample) {
@@ -68,20 +68,20 @@ func TestResidentStepsCompileWithoutSpills(t *testing.T) {
 	}
 }
 
-// stages.cuh, with which editors read the sources, is the one that Go writes for the wave but for its size.
+// stages.cuh, the example for editors, is the generated header of the wave, except for its size.
 func TestStagesOfEditors(t *testing.T) {
 	const file = "../cu/stages.cuh"
 	p := residentPlanOf(t, 3, true, waveSample())
 	want := p.stagesSource(0)
 	if got := readSource(t, file); string(got) != want {
-		t.Errorf("%s is not what resident_plan.go writes:\n%s", file, want)
+		t.Errorf("%s must be the output of resident_plan.go:\n%s", file, want)
 		if os.Getenv("UPDATE") != "" {
 			os.WriteFile(file, []byte(want), 0o644)
 		}
 	}
 }
 
-// A warp of resident steps measures the points of its tiles: as many as there are, shared among all.
+// The warps of resident steps measure all points of their tiles, which are divided evenly.
 func TestWarpsMeasureTheirTiles(t *testing.T) {
 	for _, s := range linearSamples(t) {
 		n := test.Must(newPlan(s.point, s.accesses))(t)
@@ -91,14 +91,14 @@ func TestWarpsMeasureTheirTiles(t *testing.T) {
 		one := residentStagePlan{plan: n, form: n.form(), prefetch: 1}
 		for size, fits := range map[int]bool{256: true, 1024: true, 4096: false} {
 			b := domain.Box{Hi: domain.Vec{size, size, size}}
-			a := kernels.Array{Layout: test.Must(domain.NewLayout(b, domain.UniformRadius(3, 2), n.accesses[0].Element.size()))(t)}
+			a := kernels.Array{Layout: test.Must(domain.NewLayout(b, domain.UniformRadius(3, 2), n.accesses[0].Element.Size()))(t)}
 			one.arrays, one.single = [][]kernels.Array{{a, a}}, false
 			one.part = partOf(a, b, n.group, n.group)
 			one.layers = maxTileLayers
 			one.tiles = one.tilesOf(256, one.layers)
 			terms := one.warpTerms(132)
 			if points := b.Points() / (132 * 256 / 32); terms < points || terms > 2*points || (terms <= maxWarpTerms) != fits {
-				t.Errorf("%s, %v: %d points a warp, there are %d", s.name(), b, terms, points)
+				t.Errorf("%s, %v: got %d points per warp, %d points in total", s.name(), b, terms, points)
 			}
 		}
 	}

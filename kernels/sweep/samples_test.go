@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/internal/scalar"
 	"github.com/halox/halox/stencil"
 )
 
@@ -16,14 +17,14 @@ type sample struct {
 	accesses []Access
 }
 
-// samples are point functions of the kinds that simulation codes have.
+// samples are point functions typical of simulation codes.
 func samples() []sample {
 	return []sample{waveSample(), graySample("float64"), graySample("float32"), velocitySample(), maskedSample(), latticeSample(), placedSample(), upwindSample()}
 }
 
 type waveParameters struct{ C2 float64 }
 
-// waveSample is the leap-frog step of the wave equation, with the energy of the motion.
+// waveSample is the leap-frog step of the wave equation, with the kinetic energy.
 func waveSample() sample {
 	return sample{
 		Point{
@@ -64,7 +65,7 @@ func waveSample() sample {
 type grayParameters struct{ DiffuseU, DiffuseV, Feed, Kill float64 }
 
 // graySample is a step of the Gray-Scott model, in either precision.
-func graySample(e Element) sample {
+func graySample(e domain.Element) sample {
 	p := Point{
 		Name: "gray", Dims: 2, Parameters: &grayParameters{0.16, 0.08, 0.04, 0.06},
 		CUDA: strings.ReplaceAll(`template <typename P, typename A> __device__ __forceinline__ REAL laplacian(const P &p, A f) {
@@ -77,11 +78,11 @@ template <typename P> __device__ __forceinline__ void gray(P &p) {
 	const REAL u = p.at(uv[0]), v = p.at(uv[1]), made = u * v * v;
 	p.set(next[0], u + (REAL)g.DiffuseU * laplacian(p, uv[0]) - made + (REAL)g.Feed * (1 - u));
 	p.set(next[1], v + (REAL)g.DiffuseV * laplacian(p, uv[1]) + made - (REAL)(g.Feed + g.Kill) * v);
-}`, "REAL", elements[e].c),
-		Go: grayTwin[float64],
+}`, "REAL", scalar.CName(e)),
+		Go: grayCounterpart[float64],
 	}
 	if e == "float32" {
-		p.Go = grayTwin[float32]
+		p.Go = grayCounterpart[float32]
 	}
 	return sample{p, []Access{
 		{Name: "uv", Element: e, Components: 2, Footprint: stencil.Box(2, 1)},
@@ -89,7 +90,7 @@ template <typename P> __device__ __forceinline__ void gray(P &p) {
 	}}
 }
 
-func grayTwin[T float32 | float64](r *Row) {
+func grayCounterpart[T float32 | float64](r *Row) {
 	g := Parameters[grayParameters](r)
 	u, v := AtComponent[T](r, "uv", 0, 0, 0, 0), AtComponent[T](r, "uv", 1, 0, 0, 0)
 	laplacian := func(q int) func(i int) T {
@@ -110,7 +111,7 @@ func grayTwin[T float32 | float64](r *Row) {
 	}
 }
 
-// velocitySample is half a step of sound: velocities in place, from pressure on one side.
+// velocitySample is half a step of acoustics: velocities in place, from pressure on one side.
 func velocitySample() sample {
 	return sample{
 		Point{
@@ -141,7 +142,7 @@ func velocitySample() sample {
 	}
 }
 
-// maskedSample diffuses with a coefficient field where a mask of bytes says so.
+// maskedSample diffuses with a coefficient field where a mask of bytes is set.
 func maskedSample() sample {
 	return sample{
 		Point{
@@ -190,8 +191,7 @@ var velocities = func() (all []domain.Vec) {
 
 type latticeParameters struct{ Omega float64 }
 
-// latticeSample is a step of D3Q19 lattice Boltzmann: distributions are pulled from where they come
-// from, and relax.
+// latticeSample is a step of D3Q19 lattice Boltzmann: distributions are pulled from their source, and relax.
 func latticeSample() sample {
 	table := func(axis int) string {
 		var all []string
@@ -225,7 +225,7 @@ template <typename P> __device__ __forceinline__ void lattice(P &p) {
 		p.set(g[q], in[q] + p.parameters.Omega * (w * rho * (1 + c + 0.5 * c * c - square) - in[q]));
 	}
 }`, table(0), table(1), table(2)),
-			Go: latticeTwin,
+			Go: latticeCounterpart,
 		},
 		[]Access{
 			{Name: "f", Element: "float64", Components: 19, Footprints: from},
@@ -234,7 +234,7 @@ template <typename P> __device__ __forceinline__ void lattice(P &p) {
 	}
 }
 
-func latticeTwin(r *Row) {
+func latticeCounterpart(r *Row) {
 	omega := Parameters[latticeParameters](r).Omega
 	var f, g [19][]float64
 	for q, c := range velocities {
@@ -261,7 +261,7 @@ func latticeTwin(r *Row) {
 	}
 }
 
-// placedSample reads nothing: it writes where and when a point is.
+// placedSample reads nothing: it writes the position of a point and the time.
 func placedSample() sample {
 	return sample{
 		Point{
@@ -282,7 +282,7 @@ func placedSample() sample {
 	}
 }
 
-// upwindSample reads what lies upwind, sparsely, as few of the offsets are at a point.
+// upwindSample reads upwind values, sparsely, since a point uses few of the offsets.
 func upwindSample() sample {
 	return sample{
 		Point{
@@ -351,7 +351,7 @@ func lbmSample(t *testing.T) sample {
 }
 
 // compiledSamples are those that the compiler is to keep in registers, without that of examples/lbm where its source is
-// not: beside test programs on other machines.
+// not: with test programs on other machines.
 func compiledSamples(t *testing.T) []sample {
 	t.Helper()
 	if _, err := os.Stat(lbmSource); err != nil {

@@ -13,70 +13,61 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// StageRank is what one device does in a stage of the time steps of one phase: it sweeps its points, and stores those
-// that others need into their ghosts.
+// StageRank is the work of one device in a stage of the time steps of one phase: it sweeps its points, and stores
+// those that other ranks need into their ghosts.
 type StageRank struct {
-	Sweeper  *Sweeper
-	Arrays   Arrays
-	Boundary []domain.Box // the boundary region, up to six boxes that do not overlap
-	Interior domain.Box   // all other owned points: none is stored elsewhere, none reads a ghost that is
-	Stores   []Store
+	Sweeper  *Sweeper     // sweeps the points
+	Arrays   Arrays       // by access and component
+	Boundary []domain.Box // the boundary region, up to six boxes without overlap
+	Interior domain.Box   // all other owned points: none is stored elsewhere, none reads a ghost that is stored
+	Stores   []Store      // stores of boundary points into ghosts; default none
 
-	// Independent says that ranks exchange nothing in the stage, nor in the stages right before and after it: it
-	// neither waits nor signals, and its interior may read ghosts that others store in other stages. The last stage
-	// before it that is not independent has waited for what it reads, and the next one after it signals that it has
-	// been read. It is the same on all ranks. An independent stage stores only into ghosts of its own rank.
+	// Independent means that ranks exchange nothing in the stage, nor in the stages directly before and after it: it
+	// neither waits nor signals, and its interior may read ghosts that other ranks store in other stages. The last
+	// stage before it that is not independent has waited for the values it reads, and the next such stage after it
+	// signals that they have been read. It must be the same on all ranks. An independent stage stores only into
+	// ghosts of its own rank. Default false.
 	Independent bool
 
-	// Continued says that the next stage is the rest of this one: it waits for nothing more, and neighbours wait for
-	// both. It is the same on all ranks. Only FusedStages have such stages.
+	// Continued means that the next stage is the rest of this one: it waits for nothing more, and neighbors wait for
+	// both. It must be the same on all ranks. Only FusedStages support such stages. Default false.
 	Continued bool
 
-	core   domain.Box      // see absorbSlabs
-	scales []kernels.Scale // see scalesOf
+	core domain.Box // see absorbSlabs
 }
 
-// Store says where boundary points of a written array go beside their own place.
+// Store is an additional store of boundary points of a written array into ghosts.
 type Store struct {
-	Access, Component int
+	Access, Component int // indices of the written array
 	kernels.GhostStore
 	Array kernels.Array // of the other rank
 }
 
-// Within returns the part of a store that leaves points of a box; ok is false where none do.
-func (s Store) Within(box domain.Box) (part Store, ok bool) {
+// Intersect returns the part of a store whose source is in a box; ok is false if there is none.
+func (s Store) Intersect(box domain.Box) (part Store, ok bool) {
 	shift := s.Ghost.Lo.Sub(s.Send.Lo)
 	s.Send = s.Send.Intersect(box)
 	s.Ghost = s.Send.Shift(shift)
 	return s, !s.Send.Empty()
 }
 
-// maxOdd is how often a value may change on its way into ghosts: once for each axis.
+// maxOdd is the largest number of transformations of a value on its way into ghosts: one per axis.
 const maxOdd = 3
 
-// reflects reports whether points change on their way into ghosts.
+// reflects reports whether points are transformed on their way into ghosts.
 func (r StageRank) reflects() bool {
 	return slices.ContainsFunc(r.Stores, func(s Store) bool { return !s.Copies() })
 }
 
-// scalesOf returns each scale that a store of any rank has, once. The programs of all ranks hold them as constants.
-func scalesOf(ranks [][][]StageRank) (all []kernels.Scale) {
-	for _, r := range slices.Concat(slices.Concat(ranks...)...) {
-		for _, s := range r.Stores {
-			for _, scale := range s.Scales {
-				if !slices.Contains(all, scale) {
-					all = append(all, scale)
-				}
-			}
-		}
-	}
-	return all
+// affine reports whether an affine transformation applies to a store.
+func (r StageRank) affine() bool {
+	return slices.ContainsFunc(r.Stores, func(s Store) bool { return len(s.Affines) > 0 })
 }
 
-// check returns an error unless a rank can make the stage together with those of the devices.
+// check returns an error unless a rank can run the stage together with those of the devices.
 func (r StageRank) check(devices []*streams.Device) error {
 	if len(r.Boundary) > maxSlabs {
-		return fmt.Errorf("sweep: a boundary region of %d boxes; must be at most %d", len(r.Boundary), maxSlabs)
+		return fmt.Errorf("sweep: boxes of the boundary region: must be at most %d, got %d", maxSlabs, len(r.Boundary))
 	}
 	boxes := slices.Clone(r.Boundary)
 	if !r.Interior.Empty() {
@@ -90,18 +81,19 @@ func (r StageRank) check(devices []*streams.Device) error {
 	for _, b := range boxes {
 		if n := b.Points(); n >= 1<<31 && b != r.Interior || max(b.Hi[0], b.Hi[1], b.Hi[2]) >= 1<<31 {
 			return fmt.Errorf(
-				"sweep: a stage of %d points in the box %v; must be fewer than 2^31 along an axis, "+
-					"and in one of the boundary region",
+				"sweep: a stage of %d points in the box %v: must have fewer than 2^31 points along an axis, "+
+					"and in a box of the boundary region",
 				n, b)
 		}
 	}
 	for _, s := range r.Stores {
 		if r.Independent && s.Array != r.Arrays[s.Access][s.Component] {
-			return fmt.Errorf("sweep: an independent stage with a store into rank %d", s.To)
+			return fmt.Errorf("sweep: an independent stage must only store into its own rank, got rank %d", s.To)
 		}
 		if s.To < 0 || s.To >= len(devices) || s.Send.Empty() || s.Send.Size() != s.Ghost.Size() ||
 			r.Sweeper.plan.written(s.Access, s.Component) < 0 {
-			return fmt.Errorf("sweep: a store of access %d, component %d, from %v into %v of rank %d", s.Access,
+			return fmt.Errorf("sweep: store of access %d, component %d, from %v into %v of rank %d: must be valid",
+				s.Access,
 				s.Component, s.Send, s.Ghost, s.To)
 		}
 		if err := r.checkTarget(s, devices[s.To]); err != nil {
@@ -114,33 +106,45 @@ func (r StageRank) check(devices []*streams.Device) error {
 	return nil
 }
 
-// checkTarget returns an error unless a store goes into ghosts of an array of its values on the device.
+// checkTarget returns an error unless a store goes into ghosts of an array with the same element type on the
+// device.
 func (r StageRank) checkTarget(s Store, d *streams.Device) error {
 	a := s.Array
 	if err := a.Holds(s.Ghost); err != nil {
 		return err
 	}
-	if e := r.Sweeper.plan.accesses[s.Access].Element; a.Layout.ElementSize != e.size() {
-		return fmt.Errorf("sweep: a store of %s into an array of rank %d with elements of %d bytes", e, s.To,
+	if e := r.Sweeper.plan.accesses[s.Access].Element; a.Layout.ElementSize != e.Size() {
+		return fmt.Errorf("sweep: store of %s into rank %d: element size must match, got %d bytes", e, s.To,
 			a.Layout.ElementSize)
 	}
 	if !a.Layout.Owned.Intersect(s.Ghost).Empty() {
-		return fmt.Errorf("sweep: a store into %v of rank %d, which are no ghosts of %v", s.Ghost, s.To, a.Layout.Owned)
+		return fmt.Errorf("sweep: store into %v of rank %d: must be ghosts of %v", s.Ghost, s.To, a.Layout.Owned)
 	}
 	if m := a.Data.Memory; m == nil || m.Device() != d {
-		return fmt.Errorf("sweep: a store for rank %d, on device %v, into %v", s.To, d, a.Data)
+		return fmt.Errorf("sweep: store into rank %d: must be on device %v, got %v", s.To, d, a.Data)
 	}
 	return nil
 }
 
-// checkOdd returns an error unless a store can reflect.
+// checkOdd returns an error unless a store supports reflection.
 func (r StageRank) checkOdd(s Store) error {
-	if n := len(s.Odd) + len(s.Scales); n > maxOdd || n > 0 && !r.Sweeper.plan.accesses[s.Access].Element.real() {
-		return fmt.Errorf("sweep: a store that reflects or scales %d times; reals can %d times", n, maxOdd)
+	e := r.Sweeper.plan.accesses[s.Access].Element
+	if n := len(s.Odd) + len(s.Affines); n > maxOdd || n > 0 && !e.IsReal() {
+		return fmt.Errorf("sweep: store: must change reals at most %d times, got %d", maxOdd, n)
+	}
+	for _, a := range s.Affines {
+		given := a.Given
+		if m := given.Data.Memory; m == nil || m.Device() != r.Sweeper.device || given.Layout.ElementSize != e.Size() {
+			return fmt.Errorf("sweep: a store of %s by values at %v, not of that type on device %v", e, given.Data,
+				r.Sweeper.device)
+		}
+		if err := given.Holds(s.Send.Shift(a.By)); err != nil {
+			return err
+		}
 	}
 	for _, o := range s.Odd {
 		if o == (domain.Vec{}) {
-			return fmt.Errorf("sweep: a store that reflects about itself")
+			return fmt.Errorf("sweep: store: must not reflect about its own points")
 		}
 		if err := r.Arrays[s.Access][s.Component].Holds(s.Send.Shift(o)); err != nil {
 			return err
@@ -149,7 +153,7 @@ func (r StageRank) checkOdd(s Store) error {
 	return nil
 }
 
-// written returns the place of a component among the written arrays, -1 if it is none.
+// written returns the index of a component among the written arrays, or -1.
 func (n *plan) written(access, component int) int {
 	return slices.IndexFunc(n.writes,
 		func(w writtenArray) bool { return w.access == access && w.component == component })
@@ -165,13 +169,13 @@ func (r StageRank) reaches(rank int) (all []streams.Span) {
 	return all
 }
 
-// storeOnHost stores those points of a box that go into ghosts.
+// storeOnHost stores the points of a box that go into ghosts.
 func (r StageRank) storeOnHost(box domain.Box) {
 	for _, st := range r.Stores {
 		src := r.Arrays[st.Access][st.Component]
-		if r.Sweeper.plan.accesses[st.Access].Element == "float32" {
+		if r.Sweeper.plan.accesses[st.Access].Element == domain.Float32 {
 			storeRows[float32](src, box, st)
-		} else if r.Sweeper.plan.accesses[st.Access].Element == "float64" {
+		} else if r.Sweeper.plan.accesses[st.Access].Element == domain.Float64 {
 			storeRows[float64](src, box, st)
 		} else {
 			storeBytes(src, box, st)
@@ -179,7 +183,7 @@ func (r StageRank) storeOnHost(box domain.Box) {
 	}
 }
 
-// eachRow calls do with the places, in elements, of the rows of a box that go into ghosts.
+// eachRow calls do with the offsets, in elements, of the rows of a box that go into ghosts.
 func (st Store) eachRow(src kernels.Array, box domain.Box, do func(p domain.Vec, from, to, n int64)) {
 	send := st.Send.Intersect(box)
 	if send.Empty() {
@@ -204,9 +208,10 @@ func storeRows[T rows.Float](src kernels.Array, box domain.Box, st Store) {
 				to[q+i] = 2*wall[i] - to[q+i]
 			}
 		}
-		for _, s := range st.Scales {
+		for _, a := range st.Affines {
+			given := values[T](&a.Given)[a.Given.Layout.Offset(p.Add(a.By)):]
 			for i := range n {
-				to[q+i] = T(T(s.Factor)*to[q+i]) + T(s.Shift)
+				to[q+i] = T(T(a.Factor)*to[q+i]) + T(T(a.Weight)*given[i])
 			}
 		}
 	})
@@ -219,13 +224,13 @@ func storeBytes(src kernels.Array, box domain.Box, st Store) {
 	})
 }
 
-// maxArgument is how large the argument of a launch may be.
+// maxArgument is the largest size of the argument of a launch in bytes.
 const maxArgument = 4096
 
-// ErrImpossible says that stages and their arrays are right, and no kernel of whole stages can make them.
-var ErrImpossible = errors.New("sweep: no kernel can make these stages")
+// ErrImpossible means that stages and their arrays are valid, but no kernel of whole stages supports them.
+var ErrImpossible = errors.New("sweep: no kernel supports these stages")
 
-// shape returns in which shape the interior of the arrays is swept by kernels of whole stages.
+// shape returns the shape in which kernels of whole stages sweep the interior.
 func (r StageRank) shape(arrays []kernels.Array) (Shape, error) {
 	s := r.Sweeper
 	shape := s.shape
@@ -233,13 +238,13 @@ func (r StageRank) shape(arrays []kernels.Array) (Shape, error) {
 		shape = s.form.single(shape)
 	}
 	if shape.Single && s.form.layered {
-		return shape, fmt.Errorf("%w: a stage of arrays that are not aligned", ErrImpossible)
+		return shape, fmt.Errorf("%w: the arrays of a stage must be aligned", ErrImpossible)
 	}
 	return shape, nil
 }
 
-// load returns a kernel of whole stages. Where they depend on the shape of sweeps, and a dry run does not know it,
-// they are not compiled: another shape may be found.
+// load returns a kernel of whole stages. Kernels that depend on the shape of sweeps are not compiled if a dry run
+// does not know it yet.
 func (s *Sweeper) load(d *streams.Device, p kernels.Program, kernel string) (function, error) {
 	if s.untuned && s.form.way != streaming {
 		return streams.DryFunction(), nil
@@ -258,7 +263,7 @@ func (r StageRank) fusedShape(arrays []kernels.Array) (Shape, error) {
 	return shape.within(bounds), err
 }
 
-// share gives slabs their blocks of a fused stage.
+// share assigns blocks of a fused stage to slabs.
 func (r StageRank) share(slabs []slab) error {
 	shape, err := r.fusedShape(slices.Concat(r.Arrays...))
 	if err == nil {
@@ -274,8 +279,8 @@ func (r StageRank) swept(shape Shape) StageRank {
 	return r
 }
 
-// boundsOfStages returns the launch bounds of a fused stage, without and with what it measures: those of
-// sweeps, except for the threads of a block, unless fused stages have their own.
+// boundsOfStages returns the launch bounds of a fused stage, without and with norms and reductions: those of
+// sweeps, except for the threads of a block, unless fused stages have separate bounds.
 func (f form) boundsOfStages(single bool) (plain, measured launchBounds) {
 	if f.fused != (fusedBounds{}) && !single {
 		return f.fused.bounds, f.fused.measured
@@ -284,21 +289,20 @@ func (f form) boundsOfStages(single bool) (plain, measured launchBounds) {
 	return plain, launchBounds{plain.threads, max(1, measured.threads*measured.blocks/plain.threads)}
 }
 
-// storing says what stage.cuh has to store: for how many targets the argument of a launch has room, see
-// targets, whether points change on their way, by which scales some do, and whether some are of the interior.
+// storing describes the stores of stage.cuh: the number of targets in the argument of a launch, see targets,
+// whether points are transformed, by which scales, and whether some are in the interior.
 type storing struct {
-	room            int
-	reflects, inner bool
-	scales          []kernels.Scale
+	room                    int
+	reflects, affine, inner bool
 }
 
-// storing returns what a rank has to store.
+// storing returns the stores of a rank.
 func (r StageRank) storing(room int) storing {
-	return storing{room, r.reflects(), r.storesInside(), r.scales}
+	return storing{room, r.reflects(), r.affine(), r.storesInside()}
 }
 
-// stageOptions are those of stage.cuh and swept.cuh. Threads that stream are told at a launch how many
-// layers they take.
+// stageOptions returns the options of stage.cuh and swept.cuh. Threads that stream get their number of layers at
+// launch.
 func stageOptions(f form, s Shape, prefetch, phases int, to storing) string {
 	layers := s.Layers
 	if f.way == streaming {
@@ -312,12 +316,8 @@ func stageOptions(f form, s Shape, prefetch, phases int, to storing) string {
 	if to.reflects {
 		text += "#define REFLECTS\n"
 	}
-	if len(to.scales) > 0 {
-		text += "#define SCALES "
-		for i, s := range to.scales {
-			text += fmt.Sprintf("%c {%x, %x}", "{,"[min(i, 1)], s.Factor, s.Shift)
-		}
-		text += "}\n"
+	if to.affine {
+		text += "#define AFFINES\n"
 	}
 	if to.inner {
 		text += "#define INNER_STORES\n"
@@ -325,17 +325,17 @@ func stageOptions(f form, s Shape, prefetch, phases int, to storing) string {
 	return text
 }
 
-// maxSlabs and maxNeighbours are those of slab.cuh.
+// maxSlabs and maxNeighbors are those of slab.cuh.
 const (
-	maxSlabs      = 6
-	maxNeighbours = 26
+	maxSlabs     = 6
+	maxNeighbors = 26
 )
 
 // slab is a box of the boundary region, and the blocks that sweep it.
 type slab struct {
-	box        domain.Box
-	blocks     int64
-	neighbours []int // their places among those of the rank: it waits for them, and signals them
+	box       domain.Box
+	blocks    int64
+	neighbors []int // their indices among those of the rank: it waits for them, and signals them
 }
 
 func pointsOf(slabs []slab) (total int64) {
@@ -352,9 +352,8 @@ func blocksOf(slabs []slab) (total int64) {
 	return total
 }
 
-// shareAll gives slabs as many blocks of so many threads as let a thread have so many points that there
-// is about one block a multiprocessor: blocks keep their place there while they wait for a neighbour and
-// for the link.
+// shareAll assigns blocks of the given threads to slabs such that there is about one block per multiprocessor:
+// blocks stay resident while they wait for a neighbor and for the link.
 func shareAll(slabs []slab, threads, cores int64) {
 	each := max(1, ceil(pointsOf(slabs), threads*max(1, cores)))
 	for i := range slabs {
@@ -362,21 +361,21 @@ func shareAll(slabs []slab, threads, cores int64) {
 	}
 }
 
-// shareSome gives slabs their part of so many blocks, one at least, at four times the work of points of the
-// interior: they are computed one by one.
+// shareSome assigns a part of the given blocks to slabs, at least one each, weighted by four times the work of
+// interior points, since their points are computed one by one.
 func shareSome(slabs []slab, interior, threads, blocks int64) {
 	total := pointsOf(slabs)
 	most := max(int64(len(slabs)), blocks*4*total/max(1, 4*total+interior))
 	if interior > 0 {
 		most = min(most, blocks-1)
 	}
-	for i := range slabs { // the sum is no more than most
+	for i := range slabs { // the sum is at most most
 		points := slabs[i].box.Points()
 		slabs[i].blocks = min(ceil(points, threads), 1+max(0, most-int64(len(slabs)))*points/total)
 	}
 }
 
-// putBoundary puts struct Boundary of slab.cuh.
+// putBoundary appends struct Boundary of slab.cuh.
 func (w *words) putBoundary(slabs []slab, core domain.Box) {
 	w.put(blocksOf(slabs), int64(len(slabs)))
 	w.putNarrow(core.Lo[:]...)
@@ -388,7 +387,7 @@ func (w *words) putBoundary(slabs []slab, core domain.Box) {
 			s = slabs[i]
 		}
 		size, bits := s.box.Size(), int64(0)
-		for _, at := range s.neighbours {
+		for _, at := range s.neighbors {
 			bits |= 1 << at
 		}
 		w.putNarrow(s.box.Lo[:]...)
@@ -399,7 +398,7 @@ func (w *words) putBoundary(slabs []slab, core domain.Box) {
 	}
 }
 
-// boundaryWords is how many numbers struct Boundary has.
+// boundaryWords is the count of numbers in struct Boundary.
 const boundaryWords = 2 + 3 + maxSlabs*5
 
 // targets is struct Targets of stage.cuh.
@@ -407,11 +406,14 @@ type targets struct {
 	all   []target
 	lists []uint32        // where each list begins, and the last ends
 	table [2]streams.Span // where upload has put them
+
+	affines []affine // whose places the targets have, or their addresses once uploadAffines has put them
+	values  []streams.Span
 }
 
-// newTargets lists where points of slabs go, and those of the interior if some do: for each and for each
-// written array in turn.
-func newTargets(r StageRank, slabs []slab) (t targets) {
+// newTargets lists the destinations of points of slabs, and those of the interior if there are any: for each slab
+// and for each written array in turn.
+func newTargets(r StageRank, slabs []slab, made *streams.Resources) (t targets, err error) {
 	t.lists = []uint32{0}
 	for _, one := range slabs {
 		t.list(r, one.box)
@@ -419,22 +421,22 @@ func newTargets(r StageRank, slabs []slab) (t targets) {
 	if r.storesInside() {
 		t.list(r, r.Interior)
 	}
-	return t
+	return t, t.uploadAffines(r.Sweeper.device, made)
 }
 
-// list lists where points of a box go.
+// list lists the destinations of points of a box.
 func (t *targets) list(r StageRank, box domain.Box) {
 	for w := range r.Sweeper.plan.writes {
 		for _, s := range r.Stores {
 			if r.Sweeper.plan.written(s.Access, s.Component) == w && !s.Send.Intersect(box).Empty() {
-				t.all = append(t.all, newTarget(r, s))
+				t.all = append(t.all, t.newTarget(r, s))
 			}
 		}
 		t.lists = append(t.lists, uint32(len(t.all)))
 	}
 }
 
-// room returns for how many targets the argument of a launch shall have room; 0 where they are too many.
+// room returns the number of targets in the argument of a launch; 0 if there are too many.
 func (t *targets) room() int {
 	for _, room := range targetRooms {
 		if len(t.all) <= room {
@@ -444,10 +446,10 @@ func (t *targets) room() int {
 	return 0
 }
 
-// targetRooms are those of stars and of boxes that reach one point.
+// targetRooms are those of stars and of boxes of radius 1.
 var targetRooms = []int{6, 26}
 
-// upload puts the targets into device memory, for launches without room.
+// upload copies the targets to device memory, for launches without targets in the argument.
 func (t *targets) upload(d *streams.Device, made *streams.Resources) error {
 	lists, err := streams.Upload(d, t.lists)
 	if err != nil {
@@ -467,9 +469,30 @@ func (t *targets) upload(d *streams.Device, made *streams.Resources) error {
 	return nil
 }
 
-// uses returns the device memory in which launches find the targets.
+// uploadAffines puts what targets do to values into device memory.
+func (t *targets) uploadAffines(d *streams.Device, made *streams.Resources) error {
+	if len(t.affines) == 0 {
+		return nil
+	}
+	all, err := streams.Upload(d, t.affines)
+	if err != nil {
+		return err
+	}
+	made.Add(all)
+	t.values = append(t.values, all.All())
+	for i := range t.all {
+		for k, place := range t.all[i].odd {
+			if place >= firstAffine {
+				t.all[i].odd[k] += int64(all.Address()) + (place-firstAffine)*(affineBytes-1)
+			}
+		}
+	}
+	return nil
+}
+
+// uses returns the device memory in which launches find the targets, and what is given behind faces.
 func (t *targets) uses() (all []streams.Span) {
-	for _, s := range t.table {
+	for _, s := range append(t.table[:], t.values...) {
 		if s.Memory != nil {
 			all = append(all, s)
 		}
@@ -477,7 +500,7 @@ func (t *targets) uses() (all []streams.Span) {
 	return all
 }
 
-// listsOf is how many numbers struct Targets has for the lists of so many written arrays.
+// listsOf is the count of numbers in struct Targets for the lists of the given written arrays.
 func listsOf(writes int) int { return maxSlabs*writes + 2 }
 
 // targetsBytes is the size of struct Targets.
@@ -488,7 +511,7 @@ func targetsBytes(room, writes int) int {
 	return room*targetBytes + 4*listsOf(writes)
 }
 
-// putTargets puts struct Targets.
+// putTargets appends struct Targets.
 func (w *words) putTargets(t targets, room, writes int) {
 	if room == 0 {
 		w.put(int64(t.table[0].Address()), int64(t.table[1].Address()))
@@ -515,37 +538,50 @@ type target struct {
 
 const targetBytes = int(unsafe.Sizeof(target{}))
 
-// firstScale is FIRST_SCALE of slab.cuh.
-const firstScale = 1 << 62
+// firstAffine is FIRST_AFFINE of slab.cuh.
+const firstAffine = 1 << 62
+
+// affine is struct Affine of slab.cuh.
+type affine struct {
+	factor, weight float64
+	given          uint64
+	strides        strides
+}
+
+const affineBytes = int64(unsafe.Sizeof(affine{}))
 
 // withTargets returns a program that includes slab.cuh, whose layout is then checked.
 func withTargets(p kernels.Program) kernels.Program {
-	p.Mirrors = append(p.Mirrors, kernels.Mirror{Name: "Target", Value: target{}})
+	p.Mirrors = append(p.Mirrors, kernels.Mirror{Name: "Target", Value: target{}},
+		kernels.Mirror{Name: "Affine", Value: affine{}})
 	return p
 }
 
-// newTarget returns where the points of a store of a rank go.
-func newTarget(r StageRank, s Store) target {
+// newTarget returns the destination of the points of a store of a rank.
+func (t *targets) newTarget(r StageRank, s Store) target {
 	l, own := s.Array.Layout, r.Arrays[s.Access][s.Component].Layout
 	at := int64(s.Array.Data.Address()) + l.Offset(s.Ghost.Lo.Sub(s.Send.Lo))*int64(l.ElementSize)
-	t := target{ghost: uint64(at), strides: stridesOf(s.Array)}
-	for axis := range t.lo {
-		t.lo[axis], t.hi[axis] = int32(s.Send.Lo[axis]), int32(s.Send.Hi[axis])
+	one := target{ghost: uint64(at), strides: stridesOf(s.Array)}
+	for axis := range one.lo {
+		one.lo[axis], one.hi[axis] = int32(s.Send.Lo[axis]), int32(s.Send.Hi[axis])
 	}
 	for i, o := range s.Odd {
-		t.odd[i] = own.Offset(s.Send.Lo.Add(o)) - own.Offset(s.Send.Lo)
+		one.odd[i] = own.Offset(s.Send.Lo.Add(o)) - own.Offset(s.Send.Lo)
 	}
-	for i, scale := range s.Scales {
-		t.odd[len(s.Odd)+i] = firstScale + int64(slices.Index(r.scales, scale))
+	for i, a := range s.Affines {
+		one.odd[len(s.Odd)+i] = firstAffine + int64(len(t.affines))
+		at := int64(a.Given.Data.Address()) + a.Given.Layout.Offset(a.By)*int64(a.Given.Layout.ElementSize)
+		t.affines = append(t.affines, affine{a.Factor, a.Weight, uint64(at), stridesOf(a.Given)})
+		t.values = append(t.values, a.Given.Data)
 	}
-	return t
+	return one
 }
 
-// storesInside reports whether points of the interior go into ghosts, which are of the rank itself. A stage that writes
-// nothing, as it only reduces, stores nothing.
+// storesInside reports whether points of the interior go into ghosts, which are always of the rank itself. A stage
+// that only reduces stores nothing.
 func (r StageRank) storesInside() bool { return r.core != r.Interior && len(r.Sweeper.plan.writes) > 0 }
 
-// joined returns the box of two that lie beside each other; ok is false where they do not make one.
+// joined returns the union of two adjacent boxes; ok is false if it is not a box.
 func joined(a, b domain.Box) (both domain.Box, ok bool) {
 	both = a
 	sides := 0

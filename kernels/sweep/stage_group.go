@@ -11,20 +11,20 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// stageGroup is the ranks that make the stages of time steps together, with one kernel each: who
-// exchanges points with which others, and the counts of blocks by which they wait for each other.
+// stageGroup holds the ranks that run the stages of time steps together, with one kernel each: the exchanges
+// between them, and the counts of blocks by which they wait for each other.
 type stageGroup struct {
 	resources streams.Resources
 	limit     time.Duration
 	devices   []*streams.Device // by rank
 	ranks     [][][]StageRank   // by phase, stage and rank
-	flags     *flags.Network    // of each neighbour a line, with the count of its blocks that have finished stages
+	flags     *flags.Network    // a line per neighbor, with the count of its blocks that have finished stages
 }
 
-// ownLines is how many lines of flags a rank has for itself: a count of its own blocks.
+// ownLines is the number of own lines of flags of a rank: a count of its own blocks.
 const ownLines = 1
 
-// stages goes over the stages of all phases: each has its ranks.
+// stages iterates over the stages of all phases, each as its ranks.
 func (g *stageGroup) stages() iter.Seq[[]StageRank] {
 	return func(yield func([]StageRank) bool) {
 		for _, stages := range g.ranks {
@@ -37,7 +37,7 @@ func (g *stageGroup) stages() iter.Seq[[]StageRank] {
 	}
 }
 
-// stores goes over the stores of all ranks in all stages, each with the rank that it is of.
+// stores iterates over the stores of all ranks in all stages, each with its rank.
 func (g *stageGroup) stores() iter.Seq2[int, Store] {
 	return func(yield func(int, Store) bool) {
 		for stage := range g.stages() {
@@ -52,9 +52,8 @@ func (g *stageGroup) stores() iter.Seq2[int, Store] {
 	}
 }
 
-// slabsOf returns the slabs of a rank in a stage, which have no blocks yet. A slab deals with a rank into
-// whose ghosts points of it go in any stage, and with one that in any stage stores into ghosts that it
-// reads.
+// slabsOf returns the slabs of a rank in a stage, without blocks. The neighbors of a slab are the ranks into whose
+// ghosts its points are stored in any stage, and those that in any stage store into ghosts that it reads.
 func (g *stageGroup) slabsOf(rank int, r StageRank) (all []slab) {
 	for _, b := range r.Boundary {
 		if b.Empty() {
@@ -62,16 +61,17 @@ func (g *stageGroup) slabsOf(rank int, r StageRank) (all []slab) {
 		}
 		one := slab{box: b}
 		if !r.Independent {
-			one.neighbours = g.partners(rank, b, r.Sweeper.plan.radius())
+			one.neighbors = g.partners(rank, b, r.Sweeper.plan.radius())
 		}
 		all = append(all, one)
 	}
 	return all
 }
 
-// partners returns with which neighbours a box of a rank deals, by their places, where stages read so far.
+// partners returns the neighbors, by index, with which a box of a rank exchanges points, where stages read with
+// the given radius.
 func (g *stageGroup) partners(rank int, b domain.Box, radius domain.Radius) (places []int) {
-	for at, other := range g.flags.Neighbours(rank) {
+	for at, other := range g.flags.Neighbors(rank) {
 		if g.dealsWith(rank, other, b, radius) {
 			places = append(places, at)
 		}
@@ -92,43 +92,40 @@ func (g *stageGroup) dealsWith(rank, other int, b domain.Box, radius domain.Radi
 	return false
 }
 
-// finishing returns how many blocks of a rank count for its neighbour at a place when a stage of such
+// finishing returns how many blocks of a rank count for its neighbor with the given index when a stage with these
 // slabs is done.
-func finishing(slabs []slab, neighbour int) (blocks int64) {
+func finishing(slabs []slab, neighbor int) (blocks int64) {
 	for _, s := range slabs {
-		if slices.Contains(s.neighbours, neighbour) {
+		if slices.Contains(s.neighbors, neighbor) {
 			blocks += s.blocks
 		}
 	}
 	return blocks
 }
 
-// newTotals makes the totals of so many blocks of a GPU, with room for most.
+// newTotals creates the totals of the given blocks of a GPU, with memory for most.
 func (g *stageGroup) newTotals(d *streams.Device, s *Sweeper, blocks, most int64) (*Totals, error) {
 	t := &Totals{plan: s.plan}
 	g.resources.Add(t)
 	if err := t.allocate(d, most); err != nil {
 		return nil, err
 	}
-	if _, err := s.functions(s.plan.usualClasses()); err != nil {
-		return nil, err
-	}
 	return t, t.joinSlots(d, s.programs, blocks)
 }
 
-// reaches returns the memory of other ranks that a rank's kernels signal by.
+// reaches returns the memory of other ranks in which a rank's kernels signal.
 func (g *stageGroup) reaches(rank int) (all []streams.Span) {
-	for at := range g.flags.Neighbours(rank) {
+	for at := range g.flags.Neighbors(rank) {
 		_, its := g.flags.Pair(rank, at, 0)
 		all = append(all, its)
 	}
 	return all
 }
 
-// putNeighbours puts an array of struct Neighbour; expected is by place.
-func (w *words) putNeighbours(g *stageGroup, rank int, expected []int64) {
-	for at := range maxNeighbours {
-		if at >= len(g.flags.Neighbours(rank)) {
+// putNeighbors appends an array of struct Neighbor; expected is by index.
+func (w *words) putNeighbors(g *stageGroup, rank int, expected []int64) {
+	for at := range maxNeighbors {
+		if at >= len(g.flags.Neighbors(rank)) {
 			w.put(0, 0, 0)
 			continue
 		}
@@ -137,7 +134,7 @@ func (w *words) putNeighbours(g *stageGroup, rank int, expected []int64) {
 	}
 }
 
-// newStageGroup makes the flags of ranks that make stages together: by phase, stage and rank.
+// newStageGroup creates the flags of ranks that run stages together: by phase, stage and rank.
 func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, err error) {
 	g = &stageGroup{limit: limit, ranks: ranks}
 	if err := checkCounts(ranks); err != nil {
@@ -145,17 +142,19 @@ func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, e
 	}
 	for _, r := range ranks[0][0] {
 		if slices.Contains(g.devices, r.Sweeper.device) {
-			return g, fmt.Errorf("sweep: two ranks on device %v", r.Sweeper.device)
+			return g, fmt.Errorf("sweep: ranks must be on different devices, got two on device %v", r.Sweeper.device)
 		}
 		g.devices = append(g.devices, r.Sweeper.device)
 	}
 	for stage := range g.stages() {
 		for rank, r := range stage {
 			if r.Sweeper.device != g.devices[rank] {
-				return g, fmt.Errorf("sweep: a stage of device %v on %v", r.Sweeper.device, g.devices[rank])
+				return g, fmt.Errorf("sweep: a rank must have the same device in all stages, got %v and %v",
+					r.Sweeper.device, g.devices[rank])
 			}
 			if mode := ranks[0][0][0].Sweeper.plan.point.Sums; r.Sweeper.plan.point.Sums != mode {
-				return g, fmt.Errorf("sweep: a stage with sums %q beside one with sums %q", r.Sweeper.plan.point.Sums,
+				return g, fmt.Errorf("sweep: all stages must have the same mode of sums, got %q and %q",
+					r.Sweeper.plan.point.Sums,
 					mode)
 			}
 			if err := r.check(g.devices); err != nil {
@@ -166,7 +165,7 @@ func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, e
 	if err := g.checkStores(); err != nil {
 		return g, err
 	}
-	if g.flags, err = flags.NewNetwork(g.devices, g.findNeighbours(), maxNeighbours, 1, ownLines); err != nil {
+	if g.flags, err = flags.NewNetwork(g.devices, g.findNeighbors(), maxNeighbors, 1, ownLines); err != nil {
 		return g, err
 	}
 	for rank := range g.devices {
@@ -182,42 +181,45 @@ func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, e
 func (g *stageGroup) onGPUs() error {
 	for _, d := range g.devices {
 		if d.GoKernels {
-			return fmt.Errorf("sweep: kernels that wait for each other run on GPUs, and device %v is a CPU device", d)
+			return fmt.Errorf("sweep: kernels that wait for each other need GPUs, got device %v", d)
 		}
 	}
 	return nil
 }
 
-// checkCounts returns an error unless there are phases, all of as many stages, which all have as many ranks.
+// checkCounts returns an error unless there are phases, all with the same number of stages, which all have the
+// same number of ranks.
 func checkCounts(ranks [][][]StageRank) error {
 	if len(ranks) == 0 {
-		return fmt.Errorf("sweep: there are no phases")
+		return fmt.Errorf("sweep: number of phases must be at least 1, got 0")
 	}
 	for phase, stages := range ranks {
 		if n := len(ranks[0]); n == 0 || len(stages) != n {
-			return fmt.Errorf("sweep: phase %d has %d stages, phase 0 has %d", phase, len(stages), n)
+			return fmt.Errorf("sweep: numbers of stages must be equal: phase %d has %d, phase 0 has %d",
+				phase, len(stages), n)
 		}
 		for stage, all := range stages {
 			if n := len(ranks[0][0]); n == 0 || len(all) != n {
-				return fmt.Errorf("sweep: stage %d of phase %d has %d ranks, stage 0 of phase 0 has %d", stage, phase,
+				return fmt.Errorf("sweep: numbers of ranks must be equal: stage %d of phase %d has %d, stage 0 of 0 has %d",
+					stage, phase,
 					len(all), n)
 			}
 			if slices.ContainsFunc(all, func(r StageRank) bool { return r.Sweeper == nil }) {
-				return fmt.Errorf("sweep: a rank of stage %d of phase %d has no sweeper", stage, phase)
+				return fmt.Errorf("sweep: stage %d of phase %d: each rank must have a sweeper", stage, phase)
 			}
 		}
 	}
 	return nil
 }
 
-// checkStores returns an error unless all points of stores lie in the boundary region, and go to ghosts that
-// no interior reads: interiors are swept without a wait.
+// checkStores returns an error unless all points of stores are in the boundary region, and go to ghosts that no
+// interior reads: interiors are swept without a wait.
 func (g *stageGroup) checkStores() error {
 	for stage := range g.stages() {
 		for _, r := range stage {
 			for _, s := range r.Stores {
 				if !r.onBoundary(s.Send) {
-					return fmt.Errorf("sweep: a store of %v, which is not all in the boundary region %v", s.Send,
+					return fmt.Errorf("sweep: store of %v: must be within the boundary region %v", s.Send,
 						r.Boundary)
 				}
 			}
@@ -225,7 +227,7 @@ func (g *stageGroup) checkStores() error {
 	}
 	for _, s := range g.stores() {
 		if at, reads := g.interiorReads(s); reads {
-			return fmt.Errorf("sweep: a store into %v, which the interior %v of rank %d reads", s.Ghost, at, s.To)
+			return fmt.Errorf("sweep: store into %v: must not be read by the interior %v of rank %d", s.Ghost, at, s.To)
 		}
 	}
 	return nil
@@ -239,8 +241,8 @@ func (g *stageGroup) checkSameBoxes() error {
 				first := g.ranks[0][stage][rank]
 				if r.Interior != first.Interior || r.core != first.core || !slices.Equal(r.Boundary, first.Boundary) {
 					return fmt.Errorf(
-						"sweep: in stage %d rank %d sweeps the boundary region %v and the interior %v in phase %d, "+
-							"but %v and %v in phase 0",
+						"sweep: boxes must be the same in all phases: stage %d of rank %d has boundary region %v and "+
+							"interior %v in phase %d, %v and %v in phase 0",
 						stage, rank, r.Boundary, r.Interior, phase, first.Boundary, first.Interior)
 				}
 			}
@@ -249,7 +251,7 @@ func (g *stageGroup) checkSameBoxes() error {
 	return nil
 }
 
-// onBoundary reports whether all points of a box lie in the boundary region.
+// onBoundary reports whether all points of a box are in the boundary region.
 func (r StageRank) onBoundary(box domain.Box) bool {
 	points := int64(0)
 	for _, b := range r.Boundary {
@@ -258,7 +260,7 @@ func (r StageRank) onBoundary(box domain.Box) bool {
 	return points == box.Points()
 }
 
-// interiorReads reports whether, in any stage, the interior of the rank that a store is for reads its ghosts.
+// interiorReads reports whether, in any stage, the interior of the destination rank of a store reads its ghosts.
 func (g *stageGroup) interiorReads(s Store) (interior domain.Box, reads bool) {
 	for stage := range g.stages() {
 		to := stage[s.To]
@@ -275,8 +277,8 @@ func (g *stageGroup) interiorReads(s Store) (interior domain.Box, reads bool) {
 	return interior, false
 }
 
-// findNeighbours finds out which ranks exchange points in any stage.
-func (g *stageGroup) findNeighbours() [][]int {
+// findNeighbors determines which ranks exchange points in any stage.
+func (g *stageGroup) findNeighbors() [][]int {
 	all := make([][]int, len(g.devices))
 	for from, s := range g.stores() {
 		for _, pair := range [][2]int{{from, s.To}, {s.To, from}} {
@@ -288,20 +290,18 @@ func (g *stageGroup) findNeighbours() [][]int {
 	return all
 }
 
-// absorbSlabs adds boxes of the boundary region to the interior that no other rank has to do with, where
-// that stays a box: what is stored from them goes into ghosts of the rank itself, behind periodic and
-// mirroring faces, and nothing is waited for. Rows of an interior that is as long as the subdomain are
-// read and written as a whole. The core of a rank is what was its interior before: none of its points
-// is stored elsewhere. Linear stencils keep their slabs: what their kernels hold leaves no registers for it.
+// absorbSlabs adds boxes of the boundary region that involve no other rank to the interior, if that stays a box:
+// their stores go into ghosts of the rank itself, behind periodic and mirroring faces, and nothing is waited for.
+// Rows of an interior as long as the subdomain are read and written as a whole. The core of a rank is its previous
+// interior: none of its points is stored elsewhere. Linear stencils keep their slabs: their kernels have no
+// registers for it.
 func (g *stageGroup) absorbSlabs() {
 	var all [][][]StageRank
-	scales := scalesOf(g.ranks)
 	for _, stages := range g.ranks {
 		var absorbed [][]StageRank
 		for _, stage := range stages {
 			var ranks []StageRank
 			for rank, r := range stage {
-				r.scales = scales
 				ranks = append(ranks, g.absorb(rank, r))
 			}
 			absorbed = append(absorbed, ranks)
@@ -311,7 +311,7 @@ func (g *stageGroup) absorbSlabs() {
 	g.ranks = all
 }
 
-// absorb returns what a rank does with a larger interior.
+// absorb returns the stage of a rank with a larger interior.
 func (g *stageGroup) absorb(rank int, r StageRank) StageRank {
 	r.core, r.Boundary = r.Interior, slices.DeleteFunc(slices.Clone(r.Boundary), domain.Box.Empty)
 	joins := func(b domain.Box) bool {
@@ -329,7 +329,7 @@ func (g *stageGroup) absorb(rank int, r StageRank) StageRank {
 	return r
 }
 
-// keeps reports whether all that is stored from a box goes into ghosts of the same arrays.
+// keeps reports whether all stores from a box go into ghosts of the same arrays.
 func (r StageRank) keeps(b domain.Box) bool {
 	return !slices.ContainsFunc(r.Stores, func(s Store) bool {
 		return s.Array != r.Arrays[s.Access][s.Component] && !s.Send.Intersect(b).Empty()

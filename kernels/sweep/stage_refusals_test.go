@@ -12,20 +12,19 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 )
 
-// Stages that cannot be made are refused.
-func TestRefusedStages(t *testing.T) {
+// Invalid stages are rejected.
+func TestInvalidStages(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	for name, change := range map[string]func(ranks []StageRank){
-		"two ranks on a device":    func(ranks []StageRank) { ranks[1].Sweeper = ranks[0].Sweeper },
-		"a store to nobody":        func(ranks []StageRank) { ranks[1].Stores[0].To = 2 },
-		"a store of another size":  func(ranks []StageRank) { ranks[1].Stores[0].Ghost.Hi[0]-- },
-		"a store beyond the array": func(ranks []StageRank) { s := &ranks[1].Stores[0]; s.Ghost = s.Ghost.Shift(domain.Vec{0, 3}) },
-		"a store of what is read":  func(ranks []StageRank) { ranks[1].Stores[0].Access = 0 },
+		"two ranks on a device":      func(ranks []StageRank) { ranks[1].Sweeper = ranks[0].Sweeper },
+		"a store to an unknown rank": func(ranks []StageRank) { ranks[1].Stores[0].To = 2 },
+		"a store of another size":    func(ranks []StageRank) { ranks[1].Stores[0].Ghost.Hi[0]-- },
+		"a store beyond the array":   func(ranks []StageRank) { s := &ranks[1].Stores[0]; s.Ghost = s.Ghost.Shift(domain.Vec{0, 3}) },
+		"a store of what is read":    func(ranks []StageRank) { ranks[1].Stores[0].Access = 0 },
 		"sums of another mode": func(ranks []StageRank) {
 			other, plan := *ranks[1].Sweeper, *ranks[1].Sweeper.plan
 			plan.point.Sums, other.plan = sums.Fast, &plan
@@ -41,7 +40,7 @@ func TestRefusedStages(t *testing.T) {
 			s := &ranks[0].Stores[0]
 			s.Send = s.Send.Shift(domain.Vec{0, -1})
 		},
-		"a store of points that are swept by nobody": func(ranks []StageRank) {
+		"a store of points outside the boundary region": func(ranks []StageRank) {
 			s := &ranks[0].Stores[0]
 			s.Send = s.Send.Shift(domain.Vec{0, 1})
 		},
@@ -49,72 +48,71 @@ func TestRefusedStages(t *testing.T) {
 			r := &ranks[1]
 			r.Stores, r.Interior, r.Boundary = nil, r.Arrays[0][0].Layout.Owned, nil
 		},
-		"a wall beyond the array": func(ranks []StageRank) { ranks[0].Stores[0].Odd = []domain.Vec{{0, 2}} },
-		"a wall that is itself":   func(ranks []StageRank) { ranks[0].Stores[0].Odd = []domain.Vec{{}} },
+		"a face value beyond the array":         func(ranks []StageRank) { ranks[0].Stores[0].Odd = []domain.Vec{{0, 2}} },
+		"a face value that is the point itself": func(ranks []StageRank) { ranks[0].Stores[0].Odd = []domain.Vec{{}} },
 	} {
 		phases := stagePair(t, set)
 		change(phases[0][0])
 		g, err := newStageGroup(phases, time.Second)
 		if err == nil {
-			t.Errorf("%s was accepted", name)
+			t.Errorf("%s: got no error", name)
 		}
 		g.resources.Close()
 	}
 }
 
-// Kernels that wait for each other are refused on CPU devices.
+// Kernels that wait for each other are rejected on CPU devices.
 func TestStagesOfCPUDevices(t *testing.T) {
 	phases := stagePair(t, testdevices.Host(t, 2))
-	const says = "is a CPU device"
+	const says = "need GPUs"
 	if f, err := NewFusedStages(phases, time.Second); err == nil || !strings.Contains(err.Error(), says) || f != nil {
-		t.Errorf("fused: %v, %v", f, err)
+		t.Errorf("fused: got %v, %v", f, err)
 	}
 	if r, err := NewResidentSteps(phases, 1, time.Second, false); err == nil || !strings.Contains(err.Error(), says) || r != nil {
-		t.Errorf("resident: %v, %v", r, err)
+		t.Errorf("resident: got %v, %v", r, err)
 	}
 }
 
-// Phases that do not fit each other, and stores that do not fit the rank that they are for, are refused, and
-// the error says which.
-func TestRefusedPhases(t *testing.T) {
+// Phases that are inconsistent, and stores that do not match their destination rank, are rejected with the reason.
+func TestInvalidPhases(t *testing.T) {
 	type phases = [][][]StageRank
 	set := testdevices.Host(t, 2)
 	for says, c := range map[string]struct {
 		change   func(all phases) phases
-		resident bool // fused stages may differ so
+		resident bool // fused stages allow this difference
 	}{
-		"there are no phases":            {change: func(phases) phases { return nil }},
-		"phase 0 has 0 stages":           {change: func(phases) phases { return make(phases, 2) }},
-		"stage 0 of phase 0 has 0 ranks": {change: func(phases) phases { return phases{make([][]StageRank, 2)} }},
-		"phase 1 has 2 stages, phase 0 has 1": {change: func(all phases) phases {
+		"number of phases must be at least 1": {change: func(phases) phases { return nil }},
+		"phase 0 has 0":                       {change: func(phases) phases { return make(phases, 2) }},
+		"stage 0 of phase 0 has 0":            {change: func(phases) phases { return phases{make([][]StageRank, 2)} }},
+		"phase 1 has 2, phase 0 has 1": {change: func(all phases) phases {
 			all[1] = append(all[1], all[1][0])
 			return all
 		}},
-		"stage 0 of phase 1 has 1 ranks, stage 0 of phase 0 has 2": {change: func(all phases) phases {
+		"stage 0 of phase 1 has 1, stage 0 of 0 has 2": {change: func(all phases) phases {
 			all[1][0] = all[1][0][:1]
 			all[1][0][0].Stores = nil
 			return all
 		}},
-		"rank 1 sweeps the boundary region [[0,64)x[32,64)x[0,1)] and the interior [0,0)x[0,0)x[0,0) in phase 1": {change: func(all phases) phases {
+		"rank 1 has boundary region [[0,64)x[32,64)x[0,1)] and interior [0,0)x[0,0)x[0,0) in phase 1": {change: func(all phases) phases {
 			r := &all[1][0][1]
 			r.Boundary, r.Interior = []domain.Box{r.Arrays[0][0].Layout.Owned}, domain.Box{}
 			return all
 		}, resident: true},
-		"rank 0 sweeps the boundary region": {change: func(all phases) phases {
+		"rank 0 has boundary region": {change: func(all phases) phases {
 			slices.Reverse(all[1][0][0].Boundary)
 			return all
 		}, resident: true},
-		"a store of float64 into an array of rank 1 with elements of 4 bytes": {change: func(all phases) phases {
+		"store of float64 into rank 1: element size must match, got 4 bytes": {change: func(all phases) phases {
 			l := &all[0][0][0].Stores[0].Array.Layout
 			*l = test.Must(domain.NewLayout(l.Owned, l.Width, 4))(t)
 			return all
 		}},
-		"which are no ghosts": {change: func(all phases) phases {
+		"must be ghosts of": {change: func(all phases) phases {
 			s := &all[0][0][0].Stores[0]
 			s.Ghost = s.Ghost.Shift(domain.Vec{0, 1})
-			return all[:1] // whose interior does not read what it writes
+			return all[:1] // its interior does not read what it writes
 		}},
-		"a store for rank 1, on device": {change: func(all phases) phases {
+		"store into rank 1: must be on device": {change: func(all phases) phases {
 			s := &all[0][0][0].Stores[0]
 			m := test.Must(set.Devices[0].Alloc(s.Array.Data.Length))(t)
 			t.Cleanup(func() { m.Close() })
@@ -124,7 +122,7 @@ func TestRefusedPhases(t *testing.T) {
 	} {
 		g, err := newStageGroup(c.change(stagePair(t, set)), time.Second)
 		if !c.resident && (err == nil || !strings.Contains(err.Error(), says)) || c.resident && err != nil {
-			t.Errorf("all stages: %v, not %q", err, says)
+			t.Errorf("all stages: got %v, want %q", err, says)
 		}
 		g.resources.Close()
 		r, err := NewResidentSteps(c.change(stagePair(t, set)), 1, time.Second, true)
@@ -135,25 +133,26 @@ func TestRefusedPhases(t *testing.T) {
 	}
 }
 
-// Phases are those of whole groups, and on GPUs steps that cannot be tiles have no groups.
-func TestResidentGroupsThatCannotBe(t *testing.T) {
+// The number of phases must be a multiple of the exchange interval, and on GPUs only steps of tiles support
+// intervals above one.
+func TestResidentIntervals(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	for _, group := range []int{-1, 0, 3} {
-		if r, err := NewResidentSteps(stagePair(t, set), group, time.Second, false); err == nil || !strings.Contains(err.Error(), "go between two exchanges") {
-			t.Errorf("groups of %d: %v, %v", group, r, err)
+		if r, err := NewResidentSteps(stagePair(t, set), group, time.Second, false); err == nil || !strings.Contains(err.Error(), "must be a multiple of the exchange interval") {
+			t.Errorf("groups of %d: got %v, %v", group, r, err)
 		}
 	}
 	phases := stagePair(t, testdevices.CPU(t, 2))
 	if r, err := NewResidentSteps(phases, len(phases), time.Second, false); !errors.Is(err, ErrImpossible) || r != nil {
-		t.Errorf("a group on GPUs: %v, %v", r, err)
+		t.Errorf("a group on GPUs: got %v, %v", r, err)
 	}
 }
 
-// What is nil is an error that says so.
-func TestWhatIsNilIsRefused(t *testing.T) {
+// Nil arguments are errors.
+func TestNilIsAnError(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	s := test.Must(stencil.HeatOf(stencil.Kind{Points: 7, Shape: stencil.StarShape}, []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
-	point, accesses, err := Linear(s, kernels.Float64)
+	point, accesses, err := Linear(s, domain.Float64)
 	test.Check(t, err)
 	of := func(_ any, err error) error { return err }
 	empty := [][][]StageRank{{{{}}}}
@@ -163,8 +162,8 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 	}{
 		"sweeps of no device":          {"device is nil", of(New(set.Compiler, nil, point, accesses))},
 		"a check on no device":         {"device is nil", Check(set.Compiler, nil, point, accesses, 0)},
-		"fused stages by no sweeper":   {"no sweeper", of(NewFusedStages(empty, time.Second))},
-		"resident steps by no sweeper": {"no sweeper", of(NewResidentSteps(empty, 1, time.Second, false))},
+		"fused stages by no sweeper":   {"must have a sweeper", of(NewFusedStages(empty, time.Second))},
+		"resident steps by no sweeper": {"must have a sweeper", of(NewResidentSteps(empty, 1, time.Second, false))},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.says) {
 			t.Errorf("%s: got %v, want an error with %q", name, c.err, c.says)
@@ -172,20 +171,20 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 	}
 }
 
-// No access can have the name of a macro of the sources around it, which would fail on GPUs alone.
-func TestMacrosAreNoNames(t *testing.T) {
+// No access can have the name of a macro of the surrounding sources, which would fail only on GPUs.
+func TestMacrosAreReservedNames(t *testing.T) {
 	files := test.Must(filepath.Glob("../cu/*.cu*"))(t)
 	macro := regexp.MustCompile(`#define (\w+)`)
 	for _, file := range append(files, "source.go", "linear.go", "resident_plan.go", "stage.go", "fused.go", "resident.go", "form.go") {
 		for _, m := range macro.FindAllStringSubmatch(string(readSource(t, file)), -1) {
 			if name := m[1]; checkName(name) == nil {
-				t.Errorf("%s defines %s, which is not refused as a name", file, name)
+				t.Errorf("%s defines %s, which must be rejected as a name", file, name)
 			}
 		}
 	}
 }
 
-// twoFunctions is one source of two functions that have different accesses.
+// twoFunctions is one source of two functions with different accesses.
 const twoFunctions = `
 template <typename P> __device__ __forceinline__ void widen(P &p) {
 	p.set(wide[1], p.at(narrow) + 1);
@@ -193,7 +192,7 @@ template <typename P> __device__ __forceinline__ void widen(P &p) {
 }
 template <typename P> __device__ __forceinline__ void shrink(P &p) { p.set(small, p.at(wide[1]) * p.at(wide[0])); }`
 
-// A source may hold functions whose accesses have other names.
+// A source may contain functions whose accesses have different names.
 func TestTwoFunctionsInOneSource(t *testing.T) {
 	testdevices.InTurn(t, 1, 2)
 	shrink := sample{

@@ -15,15 +15,15 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// stageTorus is a grid between walls along x that is periodic along the other axes, cut for four devices.
-// Steps of one stage go round in it.
+// stageTorus is a grid with physical faces along x that is periodic along the other axes, divided for four
+// devices. Steps of one stage are applied repeatedly.
 type stageTorus struct {
 	t      *testing.T
 	sample sample
 	plan   *plan
-	width  domain.Radius // of the boundary region and of all ghosts, alike on both sides
+	width  domain.Radius // of the boundary region and of all ghosts, equal on both sides
 	cut    *domain.Decomposition
-	laid   [][]kernels.Array // by rank, those that were allocated last
+	laid   [][]kernels.Array // by rank, the last allocated arrays
 }
 
 func newStageTorus(t *testing.T, s sample) *stageTorus {
@@ -37,16 +37,16 @@ func newStageTorus(t *testing.T, s sample) *stageTorus {
 	for a := range s.point.Dims {
 		w := max(1, r.Minus[a], r.Plus[a])
 		if a == 0 {
-			w = max(w, 2) // a wall and a layer behind it
+			w = max(w, 2) // a face value and a layer behind it
 		}
 		c.width.Minus[a], c.width.Plus[a] = w, w
 	}
-	c.cut = test.Must(domain.Decompose(test.Must(domain.NewGrid(size, periodic))(t), parts))(t)
+	c.cut = test.Must(domain.Decompose(test.Must(domain.NewGrid(size, periodic[:len(size)]))(t), parts))(t)
 	return c
 }
 
-// arrays allocates those of all accesses on the device of each rank, filled with the random numbers that
-// all calls give.
+// arrays allocates the arrays of all accesses on the device of each rank, filled with the same random numbers in
+// all calls.
 func (c *stageTorus) arrays(set *testdevices.Set) (all []Arrays) {
 	c.t.Helper()
 	k := &checker{plan: c.plan, random: rand.New(rand.NewPCG(3, 4))}
@@ -54,7 +54,7 @@ func (c *stageTorus) arrays(set *testdevices.Set) (all []Arrays) {
 	for _, sub := range c.cut.Subdomains {
 		var there []kernels.Array
 		for _, a := range c.sample.accesses {
-			l := test.Must(domain.NewLayout(sub.Box, c.width, a.Element.size()))(c.t)
+			l := test.Must(domain.NewLayout(sub.Box, c.width, a.Element.Size()))(c.t)
 			for range a.components() {
 				there = append(there, kernels.Array{Data: test.Must(set.Devices[sub.Rank].Alloc(l.Bytes()))(c.t).All(), Layout: l})
 			}
@@ -81,7 +81,7 @@ func (c *stageTorus) copy(d *streams.Device, there streams.Span, content []byte,
 	test.Check(c.t, errors.Join(host.Close(), stream.Close()))
 }
 
-// swapped returns the arrays of the other phase: what one wrote that could be read, the other reads.
+// swapped returns the arrays of the other phase: those written in one phase are read in the other.
 func (c *stageTorus) swapped(a Arrays) Arrays {
 	a = slices.Clone(a)
 	for w, written := range c.sample.accesses {
@@ -101,7 +101,7 @@ func (c *stageTorus) ranks(sweepers []*Sweeper, arrays []Arrays) (ranks []StageR
 		r := StageRank{Sweeper: sweepers[i], Arrays: arrays[i]}
 		r.Interior, r.Boundary = domain.Split(sub.Box, c.width)
 		for _, dir := range domain.Directions(c.cut.Grid.Dims) {
-			to, ok := c.cut.Neighbour(sub.Rank, dir)
+			to, ok := c.cut.Neighbor(sub.Rank, dir)
 			if !ok {
 				if dir == (domain.Direction{dir[0]}) {
 					r.Stores = append(r.Stores, c.wall(sub, dir, arrays[i])...)
@@ -118,7 +118,7 @@ func (c *stageTorus) ranks(sweepers []*Sweeper, arrays []Arrays) (ranks []StageR
 	return ranks
 }
 
-// wall returns the stores behind a wall: the low one mirrors, and fields of reals are odd about the high
+// wall returns the stores behind a physical face: the low one mirrors, and fields of reals are odd about the high
 // one, whose values are the first layer of ghosts.
 func (c *stageTorus) wall(sub domain.Subdomain, side domain.Direction, arrays Arrays) (all []Store) {
 	send := sub.Box
@@ -129,7 +129,7 @@ func (c *stageTorus) wall(sub domain.Subdomain, side domain.Direction, arrays Ar
 	}
 	for _, w := range c.plan.writes {
 		s := Store{w.access, w.component, kernels.GhostStore{Send: send, Ghost: send.Shift(domain.Vec(side)), To: sub.Rank}, arrays[w.access][w.component]}
-		if side.Positive() && w.element.real() {
+		if side.Positive() && w.element.IsReal() {
 			s.Ghost, s.Odd = s.Ghost.Shift(domain.Vec(side)), []domain.Vec{domain.Vec(side)}
 		}
 		all = append(all, s)
@@ -140,7 +140,7 @@ func (c *stageTorus) wall(sub domain.Subdomain, side domain.Direction, arrays Ar
 // stepsOf queues four steps, the third with norms and reductions, and waits for them.
 type stepsOf func(c *stageTorus, phases [][][]StageRank, queues []*streams.Stream) (totals []*Totals, close func() error)
 
-// run makes the steps, and returns what all arrays then hold and what each rank found.
+// run runs the steps, and returns the content of all arrays and the totals of each rank.
 func (c *stageTorus) run(set *testdevices.Set, steps stepsOf) (held [][]byte, totals [][]float64) {
 	c.t.Helper()
 	arrays := c.arrays(set)
@@ -173,10 +173,10 @@ func (c *stageTorus) run(set *testdevices.Set, steps stepsOf) (held [][]byte, to
 	return held, totals
 }
 
-// moment is when a step begins.
+// moment is the moment of a step.
 func moment(step int64) Moment { return Moment{Step: step, Start: 0.25, Length: 0.1} }
 
-// swept makes the steps on CPU devices by sweeps, and copies into ghosts what each has written.
+// swept runs the steps on CPU devices by sweeps, and copies their results into ghosts.
 func (c *stageTorus) swept(phases [][][]StageRank, queues []*streams.Stream) (totals []*Totals, close func() error) {
 	c.t.Helper()
 	var open streams.Resources
@@ -193,7 +193,7 @@ func (c *stageTorus) swept(phases [][][]StageRank, queues []*streams.Stream) (to
 				open.Add(t)
 				launch, totals[rank] = measured[0], t
 			}
-			launch.SetMoment(moment(step))
+			c.do(launch.Set(moment(step), nil))
 			c.do(queues[rank].Launch(launch.Kernel))
 			if step == 3 && totals[rank] != nil {
 				c.do(totals[rank].Queue(queues[rank]))
@@ -207,7 +207,7 @@ func (c *stageTorus) swept(phases [][][]StageRank, queues []*streams.Stream) (to
 	return totals, open.Close
 }
 
-// fused makes the steps by a launch for each stage, and returns what was measured, by rank.
+// fused runs the steps by one launch per stage, and returns the totals, by rank.
 func (c *stageTorus) fused(phases [][][]StageRank, queues []*streams.Stream) (totals []*Totals, close func() error) {
 	c.t.Helper()
 	g := test.Must(NewFusedStages(phases, time.Minute))(c.t)
@@ -227,7 +227,7 @@ func (c *stageTorus) fused(phases [][][]StageRank, queues []*streams.Stream) (to
 	return totals, g.Close
 }
 
-// resident makes them by launches of three steps, of which the last is measured, and of one.
+// resident runs them by launches of three steps, the last of which is measured, and of one.
 func (c *stageTorus) resident(phases [][][]StageRank, queues []*streams.Stream) (totals []*Totals, close func() error) {
 	c.t.Helper()
 	g := test.Must(NewResidentSteps(phases, 1, time.Minute, true))(c.t)
@@ -251,9 +251,8 @@ func (c *stageTorus) do(err error) {
 	test.Check(c.t, err)
 }
 
-// Fused stages and resident steps, whose CUDA sources run on the CPU by devices that wait for each other, leave in all
-// memory what sweeps and copies leave there, and find the same norms and reductions: for samples, and for some linear
-// stencils.
+// Fused stages and resident steps, whose CUDA sources run on emulated GPUs that wait for each other, leave the
+// same memory as sweeps and copies, and the same norms and reductions: for samples, and for some linear stencils.
 func TestStagesOnCPU(t *testing.T) {
 	all := samples()
 	for i, s := range linearSamples(t) {
@@ -278,8 +277,8 @@ func TestStagesOnCPU(t *testing.T) {
 	}
 }
 
-// Source and twin of a point function with sums of all kinds agree with fast sums too.
-func TestFastSumsOfSourceAndTwin(t *testing.T) {
+// Source and Go counterpart of a point function with all kinds of sums also agree with fast sums.
+func TestFastSumsOfSourceAndCounterpart(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	testdevices.Once(t)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
@@ -304,14 +303,14 @@ func (c *stageTorus) compareTotals(got, want [][]float64) {
 	for rank := range want {
 		for i, w := range want[rank] {
 			if got[rank][i] != w {
-				c.t.Errorf("rank %d: total %d is %v, not %v", rank, i, got[rank][i], w)
+				c.t.Errorf("rank %d: total %d: got %v, want %v", rank, i, got[rank][i], w)
 			}
 		}
 	}
 }
 
-// Boxes of the boundary region that no other rank has to do with belong to the interior, but for linear
-// stencils: in a torus that is cut along y and z, those at the walls along x.
+// Boxes of the boundary region that involve no other rank become part of the interior, except for linear stencils:
+// in a torus divided along y and z, those at the faces along x.
 func TestSlabsOfOneRankBelongToItsInterior(t *testing.T) {
 	for _, s := range append(samples(), linearSamples(t)...) {
 		if s.point.Dims != 3 {
@@ -330,14 +329,14 @@ func TestSlabsOfOneRankBelongToItsInterior(t *testing.T) {
 			owned := c.cut.Subdomains[rank].Box
 			whole := r.Interior.Lo[0] == owned.Lo[0] && r.Interior.Hi[0] == owned.Hi[0]
 			if r.core != before[rank].Interior || whole != (s.point.linear == nil) || whole != r.storesInside() {
-				t.Errorf("%s: the interior of rank %d, %v, becomes %v with core %v", s.name(), rank, before[rank].Interior, r.Interior, r.core)
+				t.Errorf("%s: interior %[3]v of rank %[2]d: got %[4]v with core %[5]v", s.name(), rank, before[rank].Interior, r.Interior, r.core)
 			}
 			points := r.Interior.Points()
 			for _, b := range r.Boundary {
 				points += b.Points()
 			}
 			if points != owned.Points() {
-				t.Errorf("%s: rank %d sweeps %d of %d points", s.name(), rank, points, owned.Points())
+				t.Errorf("%s: rank %d: got %d of %d points", s.name(), rank, points, owned.Points())
 			}
 		}
 	}

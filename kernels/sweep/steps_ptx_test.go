@@ -11,10 +11,10 @@ import (
 	"github.com/halox/halox/kernels/internal/kerneltest"
 )
 
-// The kernels of steps read nothing by the read-only path, which may keep what others have changed since;
-// those of sweeps do. Steps wait for other GPUs by acquires and signal by releases, and by no fence for other
-// GPUs, which would cost more.
-func TestStepsReadWhatOthersWrite(t *testing.T) {
+// The kernels of steps do not load through the read-only path, which may be stale for data that other blocks
+// change; those of sweeps do. Steps wait for other GPUs by acquires and signal by releases, without fences for
+// other GPUs, which would cost more.
+func TestStepsAvoidTheReadOnlyPath(t *testing.T) {
 	testdevices.InTurn(t, 0, 8)
 	testdevices.Once(t)
 	c := testdevices.CachingCompiler(t)
@@ -31,19 +31,19 @@ func TestStepsReadWhatOthersWrite(t *testing.T) {
 				t.Parallel()
 				text := kerneltest.PTX(t, c, p)
 				if readOnly := strings.Contains(text, "ld.global.nc"); readOnly != (onlyRead && i == len(steps)) {
-					t.Errorf("loads by the read-only path: %v", readOnly)
+					t.Errorf("loads through the read-only path: got %v", readOnly)
 				}
 				if i == len(steps) {
 					return
 				}
 				for _, has := range []string{"ld.acquire.sys", "red.release.sys"} {
 					if !strings.Contains(text, has) {
-						t.Errorf("no %s", has)
+						t.Errorf("PTX must contain %s", has)
 					}
 				}
 				for _, hasNot := range []string{"membar.sys", "fence.sc.sys", "fence.acq_rel.sys"} {
 					if strings.Contains(text, hasNot) {
-						t.Errorf("%s in it", hasNot)
+						t.Errorf("PTX must not contain %s", hasNot)
 					}
 				}
 			})

@@ -14,17 +14,16 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// stagePair is two devices that share a square, the lower half and the upper, and a stage that leads from one
-// of two arrays to the other. Its stencil is no star, for steps of which the arrays would stay on the
-// multiprocessors.
+// stagePair is two devices that share a square, one half each, and a stage from one of two arrays to the other.
+// Its stencil is not a star, for which the arrays would stay on the multiprocessors.
 func stagePair(t *testing.T, set *testdevices.Set) (phases [][][]StageRank) {
 	t.Helper()
 	const size = 64
 	s := test.Must(stencil.HeatOf(stencil.Kinds(2)[1], []float64{1, 1}, 1, 0.1))(t)
 	if _, star := s.AsStar(); star {
-		t.Fatal("a star")
+		t.Fatal("the stencil must not be a star")
 	}
-	point, accesses, err := Linear(s, kernels.Float64)
+	point, accesses, err := Linear(s, domain.Float64)
 	test.Check(t, err)
 	width := s.Radius()
 	var sweepers [2]*Sweeper
@@ -55,26 +54,26 @@ func stagePair(t *testing.T, set *testdevices.Set) (phases [][][]StageRank) {
 	return phases
 }
 
-// A device whose neighbour makes no stage gives up at its limit and names the device that it waited for; so does every
-// later stage, and every later launch of resident steps.
-func TestStagesThatWaitTooLong(t *testing.T) {
+// A device whose neighbor runs no stage times out and names that device; so does every later stage, and every
+// later launch of resident steps.
+func TestStagesTimeOut(t *testing.T) {
 	testdevices.InTurn(t, 0, 8)
 	const short = 200 * time.Millisecond
 	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
 		if len(set.Devices) < 2 || set.Devices[0].GoKernels {
-			t.Skip("SKIPPED: needs two GPUs, or such that are made of the CPU")
+			t.Skip("SKIPPED: needs two GPUs, or emulated ones")
 		}
 		set = test.Must(set.ByProcessorTime())(t)
 		stream := test.Must(set.Devices[0].NewStream(streams.Normal))(t)
 		check := func(t *testing.T, err, other, queued error) {
 			t.Helper()
-			want := fmt.Sprintf("device %v timed out waiting for its neighbour on device %v", set.Devices[0], set.Devices[1])
+			want := fmt.Sprintf("device %v timed out waiting for its neighbor on device %v", set.Devices[0], set.Devices[1])
 			test.Says(t, err, want)
 			if queued == nil {
-				t.Error("it steps on")
+				t.Error("Queue after a timeout: got no error")
 			}
 			if other != nil {
-				t.Errorf("the other rank: %v", other)
+				t.Errorf("the other rank: got %v", other)
 			}
 		}
 		t.Run("fused", func(t *testing.T) {
@@ -82,7 +81,8 @@ func TestStagesThatWaitTooLong(t *testing.T) {
 			queue := func(step int64) error {
 				return f.Stage(int(step%2), 0, 0).Queue(stream, Moment{Step: step}, nil, false)
 			}
-			// The first needs nobody, if it is alone. What is queued behind the one that times out does not wait again.
+			// The first needs no neighbor, if it is the only one. Work queued behind the launch that times out does
+			// not wait again.
 			test.Check(t, errors.Join(queue(1), stream.Sync(checkLimit)))
 			step := int64(2)
 			for ; step < 400; step++ {
@@ -90,7 +90,7 @@ func TestStagesThatWaitTooLong(t *testing.T) {
 					break // the timeout is known already
 				}
 			}
-			if err := stream.Sync(checkLimit); err != nil { // 398 limits are more than this one
+			if err := stream.Sync(checkLimit); err != nil { // 398 limits exceed this one
 				t.Fatal(err)
 			}
 			check(t, f.Stage(0, 0, 0).Err(), f.Stage(0, 0, 1).Err(), queue(step))

@@ -12,22 +12,21 @@ import (
 	"github.com/halox/halox/kernels/flags"
 )
 
-// Tuning is what a sweeper knows about the fastest shape for sweeps of a size.
+// Tuning is the result of tuning the shape of sweeps of a size.
 type Tuning struct {
-	Shape   Shape         `json:"shape"`
-	Sweep   time.Duration `json:"sweep_ns"`   // the time of a sweep in this shape, of a part of a very large box
-	Default time.Duration `json:"default_ns"` // and in the one that is taken untried
-	Tried   int           `json:"tried"`      // shapes that were timed within the budget
-	Took    time.Duration `json:"-"`          // the time of this call; next to nothing where it was known before
+	Shape   Shape         `json:"shape"`      // the fastest shape
+	Sweep   time.Duration `json:"sweep_ns"`   // time of a sweep in this shape, of a part of a very large box
+	Default time.Duration `json:"default_ns"` // time of a sweep in the default shape
+	Tried   int           `json:"tried"`      // number of shapes timed within the budget
+	Took    time.Duration `json:"-"`          // time of this call; close to 0 if the result was cached
 }
 
-// Tune finds out on the GPU in which shape sweeps of large boxes are fastest there, by sweeps of
-// the box or of its first layers, which change what is written, and makes the sweeper use it for all launches that
-// it makes ready from then on. It takes no longer than the budget and one sweep more, once the kernels are compiled.
-// What it found is kept in the cache, for GPUs of this name, point functions of this source and sizes that flags.Alike
-// does not tell apart, and is not measured again. A shape changes no bit of what is written. On a
-// host device, and for boxes too thin to have a shape, there is nothing to tune, and in a dry run nothing is
-// measured.
+// Tune measures on the GPU in which shape sweeps of large boxes are fastest, by sweeps of the box or of its first
+// layers, which overwrite the destination. The sweeper uses that shape for all launches prepared afterwards. Tune
+// takes at most the budget and one additional sweep, once the kernels are compiled. The result is kept in the
+// cache, for GPUs of this name, point functions of this source and sizes that are equal under flags.Alike, and is
+// not measured again. A shape does not change the written bits. On a CPU device, and for boxes too thin to have a
+// shape, there is nothing to tune, and in a dry run nothing is measured.
 func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t Tuning, err error) {
 	begin := time.Now()
 	t.Shape = s.shape
@@ -62,12 +61,13 @@ func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t T
 
 var errUnknown = errors.New("sweep: not tuned yet")
 
-// isOf reports whether the tuning can have been measured among these shapes.
+// isOf reports whether the tuning may be a measurement of these shapes.
 func (t Tuning) isOf(shapes []Shape) bool {
 	return slices.Contains(shapes, t.Shape) && 0 < t.Sweep && t.Sweep <= t.Default
 }
 
-// tuningKey names all that decides which shape is the fastest. Weights of a linear stencil do not.
+// tuningKey identifies everything that determines the fastest shape, which excludes the weights of a linear
+// stencil.
 func (s *Sweeper) tuningKey(c classes, box domain.Box) string {
 	n := *s.plan
 	if n.point.linear != nil {
@@ -79,8 +79,8 @@ func (s *Sweeper) tuningKey(c classes, box domain.Box) string {
 		sum[:8], flags.Alike(box.Size()))
 }
 
-// timedBox returns the part of a box that is swept to time shapes: whole layers, so few that the budget is enough for
-// all shapes. How many layers the caches hold then is as in the box.
+// timedBox returns the part of a box that is swept to time shapes: whole layers, few enough that the budget
+// suffices for all shapes. The number of layers in the caches is then the same as for the box.
 func (n *plan) timedBox(box domain.Box) domain.Box {
 	const points, layers = 1 << 26, 64
 	last, size := n.point.Dims-1, box.Size()
@@ -89,7 +89,8 @@ func (n *plan) timedBox(box domain.Box) domain.Box {
 	return box
 }
 
-// worthwhile is how much faster than the default a shape must be to be chosen: less may be noise.
+// worthwhile is the relative time below which a shape is preferred to the default: smaller differences may be
+// noise.
 const worthwhile = 0.995
 
 // tryShapes times the shapes until the budget is spent.
@@ -100,7 +101,7 @@ func (s *Sweeper) tryShapes(arrays Arrays, box domain.Box, budget time.Duration)
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	p := s.plan.newLaunchPlan(s.form, slices.Concat(arrays...), []domain.Box{box}, s.shape)
-	if _, err := s.functions(p.classes); err != nil { // compiling is not of the budget
+	if _, err := s.functions(p.classes); err != nil { // compile time is not part of the budget
 		return t, err
 	}
 	end := time.Now().Add(budget)

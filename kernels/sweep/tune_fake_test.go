@@ -19,14 +19,14 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// fakeCube returns a GPU of a fake driver with a cube in two arrays, and the plan of a 7-point star that leads from one
-// to the other.
+// fakeCube returns a GPU of a fake driver with a cube in two arrays, and the plan of a 7-point star from one to
+// the other.
 func fakeCube(t *testing.T) (*streams.Device, domain.Box, Arrays, *plan) {
 	t.Helper()
 	platform := test.Must(streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(1))))(t)
 	devices := test.Must(platform.Open())(t)
 	t.Cleanup(func() { streams.CloseAll(devices) })
-	point, accesses, err := Linear(stencil.StarWeights{Dims: 3, Equal: true}.Stencil(), kernels.Float64)
+	point, accesses, err := Linear(stencil.StarWeights{Dims: 3, Equal: true}.Stencil(), domain.Float64)
 	test.Check(t, err)
 	accesses[1].Before = accesses[0].Name
 	box := domain.Box{Hi: domain.Vec{64, 64, 64}}
@@ -38,8 +38,8 @@ func fakeCube(t *testing.T) (*streams.Device, domain.Box, Arrays, *plan) {
 	return devices[0], box, arrays, test.Must(newPlan(point, accesses))(t)
 }
 
-// A tuner tries shapes within its budget and remembers what it found, in the compiler and
-// on disk; a damaged file is measured anew.
+// Tune tries shapes within its budget and remembers the result, in the compiler and on disk; a damaged file is
+// measured again.
 func TestTune(t *testing.T) {
 	device, box, arrays, n := fakeCube(t)
 	classes, strides := classesOf(slices.Concat(arrays...))
@@ -61,45 +61,45 @@ func TestTune(t *testing.T) {
 		s.programs[fmt.Sprint(classes)] = functions
 		got := test.Must(s.Tune(arrays, box, budget))(t)
 		if got.Shape != s.shape || !slices.Contains(shapes, got.Shape) {
-			t.Errorf("chose %v, uses %v", got, s.shape)
+			t.Errorf("got %v, but uses %v", got, s.shape)
 		}
 		return got
 	}
 	first := compiler()
 	if got := tune(first, time.Minute); got.Tried != len(shapes) || got.Took <= 0 {
-		t.Errorf("tried %d shapes of %d: %+v", got.Tried, len(shapes), got)
+		t.Errorf("got %d shapes of %d: %+v", got.Tried, len(shapes), got)
 	}
 	if got := tune(first, time.Minute); got.Tried != 0 {
-		t.Errorf("tried again: %+v", got)
+		t.Errorf("second call: must not measure, got %+v", got)
 	}
 	if got := tune(compiler(), time.Minute); got.Tried != 0 || got.Sweep == 0 {
-		t.Errorf("did not read what was kept: %+v", got)
+		t.Errorf("new compiler: must read the cache, got %+v", got)
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "kernels", "shape-*.json"))
 	if len(files) != 1 {
 		t.Fatal(files)
 	}
 	kept := test.Must(os.ReadFile(files[0]))(t)
-	spoilt := func(from, to string) string { return regexp.MustCompile(from).ReplaceAllString(string(kept), to) }
+	damaged := func(from, to string) string { return regexp.MustCompile(from).ReplaceAllString(string(kept), to) }
 	for _, text := range []string{
-		"", spoilt(`"sweep_ns":`, `"sweep_ns":-`), spoilt(`"default_ns":\d+`, `"default_ns":0`),
-		spoilt(`"shape":[^}]*}`, `"shape":{}`),
+		"", damaged(`"sweep_ns":`, `"sweep_ns":-`), damaged(`"default_ns":\d+`, `"default_ns":0`),
+		damaged(`"shape":[^}]*}`, `"shape":{}`),
 	} {
 		if text == string(kept) {
-			t.Fatal("nothing was spoilt")
+			t.Fatal("the file must change")
 		}
 		test.Check(t, os.WriteFile(files[0], []byte(text), 0o644))
 		if got := tune(compiler(), 0); got.Tried != 1 || got.Shape != shapes[0] {
-			t.Errorf("after %q, without time: %+v", text, got)
+			t.Errorf("after %q, without time: got %+v", text, got)
 		}
 	}
-	box.Hi[2] = 56 // of the same power of two
+	box.Hi[2] = 56 // rounds to the same power of two
 	if got := tune(first, time.Minute); got.Tried != len(shapes) {
-		t.Errorf("took what was found for another size: %+v", got)
+		t.Errorf("must not use the result of another size, got %+v", got)
 	}
 }
 
-// What totals take of memory does not depend on the shape that sweeps have: it is known before that was tuned.
+// The memory of totals does not depend on the shape of sweeps, so it is known before tuning.
 func TestTotalsTakeTheSameInAllShapes(t *testing.T) {
 	device, box, arrays, n := fakeCube(t)
 	interior, boundary := domain.Split(box, domain.UniformRadius(3, 1))
@@ -117,17 +117,17 @@ func TestTotalsTakeTheSameInAllShapes(t *testing.T) {
 		slots, most := s.maxSlots(arrays, portions), maxStageBlocks(r, slabs, 6)
 		taken[slots], taken[-most], blocks[k.blocks()] = true, true, true
 		if most < k.blocks() {
-			t.Errorf("shape %+v: %d blocks, room for %d", shape, k.blocks(), most)
+			t.Errorf("shape %+v: got %d blocks, must be at most %d", shape, k.blocks(), most)
 		}
 		for _, p := range portions {
 			k := n.newLaunchPlan(s.form, slices.Concat(arrays...), p.Boxes, s.form.measuredShape(shape))
 			slots -= k.blocks()
 		}
 		if slots < 0 {
-			t.Errorf("shape %+v: %d slots too few", shape, -slots)
+			t.Errorf("shape %+v: got %d slots too few", shape, -slots)
 		}
 	}
 	if len(taken) != 2 || len(blocks) < 2 {
-		t.Errorf("room for %v, blocks %v", taken, blocks)
+		t.Errorf("memory for %v, blocks %v", taken, blocks)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/halox/halox/domain"
 )
 
-// Shapes for a very large box are timed on some of its layers, which are whole.
+// Shapes for a very large box are timed on some of its layers.
 func TestTimedBox(t *testing.T) {
 	for _, c := range []struct {
 		dims   int
@@ -30,7 +30,7 @@ func TestTimedBox(t *testing.T) {
 			lo[2] = 0
 		}
 		if got := n.timedBox(domain.Box{Lo: lo, Hi: lo.Add(c.size)}); got != (domain.Box{Lo: lo, Hi: lo.Add(want)}) {
-			t.Errorf("%d dimensions, %v: %v", c.dims, c.size, got)
+			t.Errorf("%d dimensions, %v: got %v", c.dims, c.size, got)
 		}
 	}
 }

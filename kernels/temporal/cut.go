@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// ErrImpossible says that there are no passes of a stencil on a device.
-var ErrImpossible = errors.New("no passes of several steps")
+// ErrImpossible means that passes of a stencil are not possible on a device.
+var ErrImpossible = errors.New("temporal blocking is not possible")
 
-// Cut divides steps into passes of at most deepest steps each whose total cost is least, and returns their depths.
+// Cut divides steps into passes of at most deepest steps each with the least total cost, and returns their depths.
 //
-// cost returns that of a pass that begins after a number of steps: infinite where there is none, finite for depth 1.
-// end is an extra cost after an even and after an odd number of passes, as each swaps the two arrays. Where least <
-// steps it returns the passes of least to steps steps whose cost per step is least. Of two divisions that cost the
-// same it takes the one whose first passes are deeper.
+// cost returns the cost of a pass that begins after a number of steps: infinite if it is not possible, finite for
+// depth 1. end is an additional cost after an even and after an odd number of passes, since each swaps the two
+// arrays. If least < steps, Cut returns the passes of least to steps steps with the least cost per step. Of two
+// divisions with equal cost it returns the one whose first passes are deeper.
 func Cut(steps, least, deepest int, cost func(after, depth int) float64, end [2]float64) (depths []int) {
 	best := make([][2]division, steps+1) // by steps, and whether the number of passes is odd
 	for n := range best {
@@ -42,7 +42,7 @@ func Cut(steps, least, deepest int, cost func(after, depth int) float64, end [2]
 	return passesTo(best, last, odd)
 }
 
-// division is what passes up to a step cost, and the depth of the last.
+// division is the cost of the passes up to a step, and the depth of the last one.
 type division struct {
 	cost  float64
 	depth int
@@ -51,7 +51,7 @@ type division struct {
 // rounding is the relative difference of sums of the same costs in another order.
 const rounding = 1e-12
 
-// passesTo returns the depths of the passes that lead to a step, in order.
+// passesTo returns the depths of the passes up to a step, in order.
 func passesTo(best [][2]division, n, odd int) (depths []int) {
 	for ; n > 0; odd = 1 - odd {
 		depths = append(depths, best[n][odd].depth)
@@ -61,5 +61,5 @@ func passesTo(best [][2]division, n, odd int) (depths []int) {
 	return depths
 }
 
-// maxDepth is the most steps of a pass.
+// maxDepth is the largest number of steps of a pass.
 const maxDepth = 32

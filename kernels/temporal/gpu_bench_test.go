@@ -20,23 +20,23 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// BenchmarkPasses times all kernels for passes on a GPU, between walls of three kinds or walls that move, with norms
-// of the last step or, of 5 points, of every step, and without: Gpoint/s counts each level of a point. Blocks share
-// the box by the weight that is fastest, see shape.
+// BenchmarkPasses times all kernels for passes on a GPU, for three kinds of sides or moving walls, with norms of
+// the last step or, for 5 points, of every step, and without. Gpoint/s counts each level of a point. Blocks share
+// the box with the fastest weight, see shape.
 func BenchmarkPasses(b *testing.B) {
 	set := testdevices.GPUs(b)
 	for _, c := range []passBench{
-		{3, 7, domain.Vec{512, 512, 512}, kernels.Float64},
-		{3, 7, domain.Vec{768, 768, 768}, kernels.Float32},
-		{2, 5, domain.Vec{16384, 16384, 1}, kernels.Float64},
-		{2, 5, domain.Vec{16384, 16384, 1}, kernels.Float32},
-		{2, 5, domain.Vec{4096, 4096, 1}, kernels.Float64},
-		{2, 5, domain.Vec{4096, 4096, 1}, kernels.Float32},
-		{3, 13, domain.Vec{512, 512, 512}, kernels.Float64},
-		{3, 13, domain.Vec{768, 768, 768}, kernels.Float32},
-		{3, 19, domain.Vec{512, 512, 512}, kernels.Float64},
-		{3, 27, domain.Vec{512, 512, 512}, kernels.Float64},
-		{3, 27, domain.Vec{768, 768, 768}, kernels.Float32},
+		{3, 7, domain.Vec{512, 512, 512}, domain.Float64},
+		{3, 7, domain.Vec{768, 768, 768}, domain.Float32},
+		{2, 5, domain.Vec{16384, 16384, 1}, domain.Float64},
+		{2, 5, domain.Vec{16384, 16384, 1}, domain.Float32},
+		{2, 5, domain.Vec{4096, 4096, 1}, domain.Float64},
+		{2, 5, domain.Vec{4096, 4096, 1}, domain.Float32},
+		{3, 13, domain.Vec{512, 512, 512}, domain.Float64},
+		{3, 13, domain.Vec{768, 768, 768}, domain.Float32},
+		{3, 19, domain.Vec{512, 512, 512}, domain.Float64},
+		{3, 27, domain.Vec{512, 512, 512}, domain.Float64},
+		{3, 27, domain.Vec{768, 768, 768}, domain.Float32},
 	} {
 		for name, all := range c.options() {
 			b.Run(c.name()+"/"+name, func(b *testing.B) {
@@ -48,7 +48,7 @@ func BenchmarkPasses(b *testing.B) {
 	}
 }
 
-// name tells the size only of squares that are not the largest.
+// name includes the size only of squares that are not the largest.
 func (c *passBench) name() string {
 	if c.size[0] == 4096 {
 		return fmt.Sprintf("points=%d/%s/size=%d", c.points, c.real, c.size[0])
@@ -56,7 +56,7 @@ func (c *passBench) name() string {
 	return fmt.Sprintf("points=%d/%s", c.points, c.real)
 }
 
-// options are what passes do, by names.
+// options returns the options of passes, by name.
 func (c *passBench) options() map[string][]Options {
 	all := map[string][]Options{"plain": {{}}, "moving": {{Moving: true}}, "norms": {{Norms: 1}}}
 	if c.dims == 2 {
@@ -69,20 +69,20 @@ func (c *passBench) options() map[string][]Options {
 	return all
 }
 
-// passBench is passes of the heat equation on a box.
+// passBench is a set of passes of the heat equation on a box.
 type passBench struct {
 	dims, points int
 	size         domain.Vec
-	real         kernels.Real
+	real         domain.Element
 }
 
-// passRig is what the passes of a benchmark share.
+// passRig is the common state of the passes of a benchmark.
 type passRig struct {
 	device *streams.Device
 	timer  *flags.Timer
 	passes *Passes
 	box    domain.Box
-	arrays [2]kernels.Array // what passes read, and what they store
+	arrays [2]kernels.Array // source and destination of passes
 }
 
 func (c *passBench) run(b *testing.B, set *testdevices.Set, o Options) {
@@ -101,7 +101,7 @@ func (c *passBench) run(b *testing.B, set *testdevices.Set, o Options) {
 	}
 }
 
-// rig makes everything ready; it is nil where there are no such passes.
+// rig prepares everything; it is nil if such passes are not possible.
 func (c *passBench) rig(b *testing.B, set *testdevices.Set, o Options) *passRig {
 	var s stencil.Stencil
 	for _, kind := range stencil.Kinds(c.dims) {
@@ -128,7 +128,7 @@ func (c *passBench) rig(b *testing.B, set *testdevices.Set, o Options) *passRig 
 	return r
 }
 
-func (r *passRig) random(b *testing.B, bytes int64, real kernels.Real) streams.Span {
+func (r *passRig) random(b *testing.B, bytes int64, real domain.Element) streams.Span {
 	m := test.Must(r.device.Alloc(bytes))(b)
 	b.Cleanup(func() { m.Close() })
 	test.Check(b, fillRandom(r.device, r.timer.Stream, m, real))
@@ -140,12 +140,12 @@ func (r *passRig) depth(b *testing.B, depth int, sides Sides, o Options) {
 	g, of := r.passes, More{Box: r.box}
 	for i := range 6 {
 		if o.Moving && i/2 < r.passes.stencil.Dims {
-			w := Wall{Box: r.box}
+			w := Face{Box: r.box}
 			w.Box.Lo[i/2] += i % 2 * r.box.Hi[i/2]
 			w.Box.Lo[i/2] -= (i + 1) % 2
 			w.Box.Hi[i/2] = w.Box.Lo[i/2] + 1
 			w.Values = r.random(b, w.Box.Points()*int64(depth-1)*int64(r.passes.real.Size()), r.passes.real)
-			of.Walls[i] = w
+			of.Faces[i] = w
 		}
 	}
 	if o.Norms > 0 {
@@ -190,15 +190,15 @@ func (r *passRig) launch(b *testing.B, k *streams.Kernel) time.Duration {
 	return test.Must(r.timer.Time(false, nil, func() error { return r.timer.Stream.Launch(k) }))(b)
 }
 
-// fillRandom fills memory with numbers that no memory can compress.
-func fillRandom(d *streams.Device, s *streams.Stream, m *streams.Memory, real kernels.Real) error {
+// fillRandom fills memory with numbers that memory cannot compress.
+func fillRandom(d *streams.Device, s *streams.Stream, m *streams.Memory, real domain.Element) error {
 	const piece = 32 << 20
 	host, err := d.AllocPinned(piece)
 	if err != nil {
 		return err
 	}
 	defer host.Close()
-	if real == kernels.Float32 {
+	if real == domain.Float32 {
 		fill(streams.View[float32](host.Bytes()))
 	} else {
 		fill(streams.View[float64](host.Bytes()))

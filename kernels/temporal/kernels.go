@@ -12,9 +12,9 @@ import (
 )
 
 // shapesWith returns the kernels for a stencil and arrays of a layout on an architecture such as "sm_90", whose
-// blocks may have shared bytes of shared memory.
+// blocks may have the given bytes of shared memory.
 func shapesWith(
-	s stencil.Stencil, real kernels.Real, l domain.Layout, arch string, shared int, o Options,
+	s stencil.Stencil, real domain.Element, l domain.Layout, arch string, shared int, o Options,
 ) (all []shape) {
 	if !o.plain() {
 		shared -= normsShared
@@ -25,13 +25,13 @@ func shapesWith(
 			all = append(all, one)
 		}
 	}
-	return slices.DeleteFunc(all, func(one shape) bool { // no kernel of its depth takes boxes that it does not
+	return slices.DeleteFunc(all, func(one shape) bool { // no kernel of its depth supports additional boxes
 		return !slices.ContainsFunc(all, func(s shape) bool { return s.depth == one.depth && s.least == [3]int{} })
 	})
 }
 
-// inRegisters returns the kernels whose levels are in registers, of those that the architecture has enough of.
-func inRegisters(s stencil.Stencil, real kernels.Real, l domain.Layout, arch string, o Options) (all []shape) {
+// inRegisters returns the kernels whose levels are in registers, if the architecture has enough registers.
+func inRegisters(s stencil.Stencil, real domain.Element, l domain.Layout, arch string, o Options) (all []shape) {
 	vector := int64(16 / real.Size())
 	if !l.Padded() || l.Pitch%vector != 0 || l.Plane%vector != 0 {
 		return nil
@@ -66,11 +66,11 @@ func inRegisters(s stencil.Stencil, real kernels.Real, l domain.Layout, arch str
 	return all
 }
 
-// normsShared is the most shared memory, in bytes, in which a block joins its norms.
+// normsShared is the largest shared memory, in bytes, in which a block joins its norms.
 const normsShared = 3 << 10
 
-// generalShape returns the kernel of pass.cu with the best tile, if shared memory has room for its levels.
-func generalShape(s stencil.Stencil, real kernels.Real, depth, shared int, o Options) (one shape, ok bool) {
+// generalShape returns the kernel of pass.cu with the best tile, if its levels fit in shared memory.
+func generalShape(s stencil.Stencil, real domain.Element, depth, shared int, o Options) (one shape, ok bool) {
 	var r [3]int
 	for a := range s.Dims {
 		r[a] = s.AxisRadius(a)
@@ -117,45 +117,45 @@ func generalShape(s stencil.Stencil, real kernels.Real, depth, shared int, o Opt
 	return one, ok
 }
 
-// planes is how pass_planes.cu is compiled.
+// planes is a variant of pass_planes.cu.
 type planes struct {
 	depth, rows, team, groups, lead, early int
 	on                                     targets
 }
 
-// planesTried are those that registers have room for.
-var planesTried = map[kernels.Real][]planes{
-	kernels.Float64: {
+// planesTried are those with enough registers.
+var planesTried = map[domain.Element][]planes{
+	domain.Float64: {
 		{4, 4, 8, 1, 3, 0, everywhere}, {4, 3, 8, 1, 3, 1, everywhere}, {3, 3, 12, 1, 3, 0, hopperOnly},
 		{3, 4, 8, 1, 3, 0, everywhere}, {2, 4, 8, 1, 3, 0, everywhere},
 	},
-	kernels.Float32: {
+	domain.Float32: {
 		{4, 4, 8, 1, 3, 1, upToHopper}, {4, 4, 8, 1, 3, 0, upToHopper}, {4, 3, 8, 1, 3, 1, everywhere},
 		{3, 5, 8, 1, 3, 1, upToHopper}, {3, 4, 8, 1, 3, 1, everywhere}, {2, 6, 8, 1, 3, 1, everywhere},
 	},
 }
 
-// planesWithNorms are those of passes that take norms.
-var planesWithNorms = map[kernels.Real][]planes{
-	kernels.Float64: {
+// planesWithNorms are the variants for passes with norms.
+var planesWithNorms = map[domain.Element][]planes{
+	domain.Float64: {
 		{4, 3, 8, 1, 3, 0, everywhere}, {3, 4, 8, 1, 3, 0, everywhere}, {2, 5, 8, 1, 3, 0, upToHopper},
 		{2, 4, 8, 1, 3, 0, everywhere},
 	},
-	kernels.Float32: {{4, 3, 8, 1, 3, 0, everywhere}, {3, 4, 8, 1, 3, 0, everywhere}, {2, 4, 8, 1, 3, 0, everywhere}},
+	domain.Float32: {{4, 3, 8, 1, 3, 0, everywhere}, {3, 4, 8, 1, 3, 0, everywhere}, {2, 4, 8, 1, 3, 0, everywhere}},
 }
 
-// planesOf returns those of passes with options.
-func planesOf(real kernels.Real, o Options) []planes {
+// planesOf returns the variants for passes with options.
+func planesOf(real domain.Element, o Options) []planes {
 	if o.Norms > 0 {
 		return planesWithNorms[real]
 	}
 	return planesTried[real]
 }
 
-func planesShape(s stencil.Stencil, real kernels.Real, c planes, o Options) shape {
+func planesShape(s stencil.Stencil, real domain.Element, c planes, o Options) shape {
 	const row = 32 * 16
 	ex, ey := row/real.Size(), c.rows*c.team
-	levels, span, norms := 1, c.lead+c.depth, 0 // that have ghosts, and for how many planes
+	levels, span, norms := 1, c.lead+c.depth, 0 // with ghosts, and for how many planes
 	if o.Moving {
 		levels, span = c.depth, c.lead+1
 	}
@@ -173,51 +173,51 @@ func planesShape(s stencil.Stencil, real kernels.Real, c planes, o Options) shap
 	}
 }
 
-// normsOfThread is the bytes of struct PassNorms of one step.
-func normsOfThread(real kernels.Real, o Options) int {
+// normsOfThread is the size in bytes of struct PassNorms of one step.
+func normsOfThread(real domain.Element, o Options) int {
 	if o.Sums == sums.Fast {
 		return 40
 	}
 	return 88
 }
 
-// strips is how pass_strips.cu is compiled.
+// strips is a variant of pass_strips.cu.
 type strips struct {
 	depth, points, team, blocks, groups, lead int
 	on                                        targets
 }
 
-// stripsTried are those that registers have room for.
-var stripsTried = map[kernels.Real][]strips{
-	kernels.Float64: {
+// stripsTried are those with enough registers.
+var stripsTried = map[domain.Element][]strips{
+	domain.Float64: {
 		{10, 3, 12, 1, 6, 2, hopperOnly}, {10, 4, 8, 1, 3, 2, everywhere}, {8, 4, 4, 2, 2, 2, everywhere},
 		{6, 4, 12, 1, 2, 2, hopperOnly}, {6, 4, 4, 2, 2, 2, everywhere},
 		{4, 4, 4, 3, 2, 2, everywhere}, {2, 4, 4, 4, 1, 2, everywhere},
 	},
-	kernels.Float32: {
+	domain.Float32: {
 		{12, 4, 8, 2, 2, 2, hopperOnly}, {12, 4, 8, 1, 2, 2, everywhere}, {10, 4, 4, 3, 4, 2, everywhere},
 		{8, 4, 4, 3, 2, 2, everywhere}, {6, 4, 4, 4, 2, 2, everywhere},
 		{4, 4, 4, 4, 2, 2, everywhere}, {2, 4, 4, 4, 1, 2, everywhere},
 	},
 }
 
-// stripsWithMore is how pass_strips.cu is compiled for passes with options.
+// stripsWithMore is a variant of pass_strips.cu for passes with options.
 type stripsWithMore struct {
 	strips
-	// The most last steps whose norms it takes, by the mode of sums, and between walls that move.
+	// The largest number of last steps with norms, by the mode of sums, and with moving walls.
 	reproducible, fast, moving int
 }
 
-// stripsWithMoreTried are those that registers have room for, of each depth first the one with the most warps.
-var stripsWithMoreTried = map[kernels.Real][]stripsWithMore{
-	kernels.Float64: {
+// stripsWithMoreTried are those with enough registers, for each depth the one with the most warps first.
+var stripsWithMoreTried = map[domain.Element][]stripsWithMore{
+	domain.Float64: {
 		{strips{10, 4, 8, 1, 3, 2, everywhere}, 0, 0, 0}, {strips{8, 4, 4, 2, 2, 2, everywhere}, 1, 1, 1},
 		{strips{6, 4, 4, 2, 2, 2, everywhere}, 1, 1, 1},
 		{strips{4, 4, 4, 3, 2, 2, fromHopper}, 1, 1, 1}, {strips{4, 4, 4, 2, 2, 2, everywhere}, 4, 4, 4},
 		{strips{3, 4, 4, 3, 1, 2, everywhere}, 1, 1, 1}, {strips{3, 4, 4, 2, 1, 2, everywhere}, 3, 3, 3},
 		{strips{2, 4, 4, 3, 1, 2, everywhere}, 2, 2, 2},
 	},
-	kernels.Float32: {
+	domain.Float32: {
 		{strips{12, 4, 8, 1, 2, 2, everywhere}, 1, 1, 1}, {strips{10, 4, 4, 3, 2, 2, fromHopper}, 1, 1, 0},
 		{strips{8, 4, 4, 3, 2, 2, everywhere}, 1, 1, 1}, {strips{6, 4, 4, 3, 2, 2, everywhere}, 1, 1, 1},
 		{strips{4, 4, 4, 4, 2, 2, fromHopper}, 1, 1, 1}, {strips{4, 4, 4, 3, 2, 2, fromHopper}, 3, 4, 3},
@@ -227,8 +227,8 @@ var stripsWithMoreTried = map[kernels.Real][]stripsWithMore{
 	},
 }
 
-// stripsFor returns those for passes on an architecture: one of each depth unless the options are plain.
-func stripsFor(real kernels.Real, arch string, o Options) (all []strips) {
+// stripsFor returns the variants for passes on an architecture: one of each depth unless the options are plain.
+func stripsFor(real domain.Element, arch string, o Options) (all []strips) {
 	if o.plain() {
 		return slices.DeleteFunc(slices.Clone(stripsTried[real]), func(c strips) bool { return !c.on.has(arch) })
 	}
@@ -248,7 +248,7 @@ func stripsFor(real kernels.Real, arch string, o Options) (all []strips) {
 	return all
 }
 
-func stripsShape(s stencil.Stencil, real kernels.Real, c strips, o Options) shape {
+func stripsShape(s stencil.Stencil, real domain.Element, c strips, o Options) shape {
 	vector := 16 / real.Size()
 	for c.points%vector != 0 {
 		vector /= 2
@@ -272,7 +272,7 @@ func stripsShape(s stencil.Stencil, real kernels.Real, c strips, o Options) shap
 	}
 }
 
-// longStar reports whether a stencil is a star in three dimensions that reaches two points along each axis.
+// longStar reports whether a stencil is a three-dimensional star of radius 2.
 func longStar(s stencil.Stencil) bool {
 	for a := range s.Dims {
 		if s.AxisRadius(a) != 2 {
@@ -282,20 +282,20 @@ func longStar(s stencil.Stencil) bool {
 	return s.Dims == 3 && s.Footprint().Axes() == 1
 }
 
-// longStars is how pass_stars.cu is compiled.
+// longStars is a variant of pass_stars.cu.
 type longStars struct {
 	depth, rows, team, lead int
 	on                      targets
 }
 
-// longStarsTried are those that registers have room for. More rows per warp, and three steps in float32, were slower on
+// longStarsTried are those with enough registers. More rows per warp, and three steps in float32, were slower on
 // an H100.
-var longStarsTried = map[kernels.Real][]longStars{
-	kernels.Float64: {{2, 4, 12, 2, hopperOnly}, {2, 4, 8, 2, upToHopper}, {2, 3, 8, 2, everywhere}},
-	kernels.Float32: {{2, 2, 16, 2, hopperOnly}, {2, 3, 8, 2, everywhere}},
+var longStarsTried = map[domain.Element][]longStars{
+	domain.Float64: {{2, 4, 12, 2, hopperOnly}, {2, 4, 8, 2, upToHopper}, {2, 3, 8, 2, everywhere}},
+	domain.Float32: {{2, 2, 16, 2, hopperOnly}, {2, 3, 8, 2, everywhere}},
 }
 
-func longStarShape(s stencil.Stencil, real kernels.Real, c longStars) shape {
+func longStarShape(s stencil.Stencil, real domain.Element, c longStars) shape {
 	const row, reach, slots = 34 * 16, 2, 3 // of levels but the first
 	return shape{
 		depth: c.depth, cost: 1 + 0.35*float64(c.depth-1), name: "pass_stars", threads: 32 * c.team, axis: 2,
@@ -306,19 +306,19 @@ func longStarShape(s stencil.Stencil, real kernels.Real, c longStars) shape {
 	}
 }
 
-// planeSums is how pass_sums.cu is compiled.
+// planeSums is a variant of pass_sums.cu.
 type planeSums struct {
 	depth, rows, team, lead int
 	on                      targets
 }
 
-// planeSumsTried are those that registers have room for. Three steps in float32 were slower on an H100.
-var planeSumsTried = map[kernels.Real][]planeSums{
-	kernels.Float64: {{2, 4, 8, 3, everywhere}},
-	kernels.Float32: {{2, 2, 16, 3, everywhere}, {2, 4, 8, 3, everywhere}},
+// planeSumsTried are those with enough registers. Three steps in float32 were slower on an H100.
+var planeSumsTried = map[domain.Element][]planeSums{
+	domain.Float64: {{2, 4, 8, 3, everywhere}},
+	domain.Float32: {{2, 2, 16, 3, everywhere}, {2, 4, 8, 3, everywhere}},
 }
 
-func planeSumsShape(s stencil.Stencil, real kernels.Real, c planeSums) shape {
+func planeSumsShape(s stencil.Stencil, real domain.Element, c planeSums) shape {
 	const row, slots = 32 * 16, 4 // of levels but the first
 	text, _ := source.Planar(s, real.Size())
 	program := programOf("pass_sums.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows),

@@ -10,49 +10,50 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Options are what passes do besides running steps. Kernels with options differ from those without: they take more
-// registers, and have costs of their own.
+// Options selects computations of passes besides steps. Kernels with options differ from those without: they need
+// more registers and have different costs.
 type Options struct {
-	Norms   int       // of how many last steps of each pass the norms are taken, at most MaxNorms
-	Deepest int       // passes of more steps are not wanted; 0 for all
-	Sums    sums.Mode // how sums of norms are taken
-	Moving  bool      // whether walls may have other values at each level, see Walls
+	Norms   int       // number of last steps of each pass with norms, at most MaxNorms; default 0
+	Deepest int       // largest number of steps of a pass; default 0: unlimited
+	Sums    sums.Mode // how sums of norms are computed; default Reproducible
+	Moving  bool      // whether boundary values may differ at each level, see Faces; default false
 }
 
-// MaxNorms is of how many steps of a pass norms may be taken.
+// MaxNorms is the largest number of steps of a pass with norms.
 const MaxNorms = 4
 
-// More is what passes with options are given.
+// More is the additional input of passes with options.
 type More struct {
-	Box   domain.Box     // of whose points norms are taken, within what is stored
-	Parts []streams.Span // Parts[n] gets the norms of the last step but n, one part per thread block: reduce.NormParts
-	Walls Walls
+	Box   domain.Box     // points included in norms, within the stored points
+	Parts []streams.Span // Parts[n] gets norms of the n-th last step, one part per thread block: see NormParts
+	Faces Faces          // boundary values, with option Moving; default none
 
-	Ghosts []GhostStore // at most two, where StoresGhosts says so
+	Ghosts []GhostStore // at most two, only if StoresGhosts; default none
 
-	// ReservedSMs are multiprocessors left to other kernels, by fewer blocks, where blocks stay until the pass ends.
+	// ReservedSMs is the number of multiprocessors left to other kernels, by using fewer blocks, if blocks stay until
+	// the pass ends. Default 0.
 	ReservedSMs int
 }
 
-// GhostStore is layers along the last axis of what a pass stores that it also stores into the ghosts of a neighbor.
+// GhostStore is a set of layers along the last axis that a pass also stores into the ghosts of a neighbor.
 type GhostStore struct {
-	Layers domain.Box    // along the other axes all that the pass stores
+	Layers domain.Box    // all stored points along the other axes
 	To     kernels.Array // of the neighbor, with the strides of the array that the pass stores to
-	Ghosts domain.Box    // where the layers are there
+	Ghosts domain.Box    // location of the layers there
 }
 
-// maxGhostStores is how many a pass has.
+// maxGhostStores is the largest number of ghost stores of a pass.
 const maxGhostStores = 2
 
-// wants reports whether passes of a depth are wanted.
+// wants reports whether passes of a depth are allowed.
 func (o Options) wants(depth int) bool {
 	return depth >= max(2, o.Norms) && (o.Deepest == 0 || depth <= o.Deepest)
 }
 
-// plain reports whether passes only run steps, between walls that do not move.
+// plain reports whether passes only run steps, with constant boundary values.
 func (o Options) plain() bool { return o.Norms == 0 && !o.Moving }
 
-// defines are the build options of kernels.
+// defines returns the build options of kernels.
 func (o Options) defines() (all []string) {
 	if o.Norms > 0 {
 		all = append(append(all, option("NORMS", o.Norms)), o.Sums.Defines()...)
@@ -65,19 +66,20 @@ func (o Options) defines() (all []string) {
 
 func option(name string, value int) string { return fmt.Sprintf("%s=%d", name, value) }
 
-// check returns an error unless a pass of a depth that stores a box can be given more.
+// check returns an error unless a pass of a depth that stores a box supports the input.
 func (o Options) check(of More, stored domain.Box, depth int) error {
 	switch {
 	case len(of.Parts) != o.Norms:
 		return fmt.Errorf(
-			"temporal: room for the norms of %d steps, of passes with those of %d", len(of.Parts), o.Norms,
+			"temporal: must have memory for the norms of %[2]d steps, got %[1]d", len(of.Parts), o.Norms,
 		)
 	case o.Norms > depth:
-		return fmt.Errorf("temporal: the norms of %d steps of %d", o.Norms, depth)
+		return fmt.Errorf("temporal: steps with norms: must be at most the depth %d, got %d", depth,
+			o.Norms)
 	case len(of.Ghosts) > maxGhostStores || len(of.Ghosts) > 0 && !o.plain():
-		return fmt.Errorf("temporal: a pass with %d stores of ghosts", len(of.Ghosts))
+		return fmt.Errorf("temporal: ghost stores: must be at most 2, none with options, got %d", len(of.Ghosts))
 	case o.Norms > 0 && stored.Intersect(of.Box) != of.Box:
-		return fmt.Errorf("temporal: norms over the box %v of a pass that stores %v", of.Box, stored)
+		return fmt.Errorf("temporal: box of norms %v: must be within the stored box %v", of.Box, stored)
 	}
 	return nil
 }
@@ -88,12 +90,12 @@ func (g *GhostStore) check(to kernels.Array, box domain.Box, dims int) error {
 	across.Lo[dims-1], across.Hi[dims-1] = box.Lo[dims-1], box.Hi[dims-1]
 	switch {
 	case g.Layers.Empty() || box.Intersect(g.Layers) != g.Layers || across != box:
-		return fmt.Errorf("temporal: layers %v of a pass that stores %v", g.Layers, box)
+		return fmt.Errorf("temporal: ghost store: layers %v must be whole layers of %v", g.Layers, box)
 	case g.Ghosts.Size() != g.Layers.Size():
-		return fmt.Errorf("temporal: layers %v are stored as ghosts %v", g.Layers, g.Ghosts)
+		return fmt.Errorf("temporal: ghost store: layers %v and ghosts %v must have the same size", g.Layers, g.Ghosts)
 	case l.Pitch != to.Layout.Pitch || l.ElementSize != to.Layout.ElementSize,
 		dims == 3 && l.Plane != to.Layout.Plane:
-		return errors.New("temporal: ghosts in an array of another layout than the one that a pass stores to")
+		return errors.New("temporal: ghost store: array must have the layout of the array that the pass stores to")
 	}
 	return g.To.Holds(g.Ghosts)
 }

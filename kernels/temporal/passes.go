@@ -1,9 +1,9 @@
-// Package temporal runs several steps of a linear stencil in one pass over memory of a GPU (temporal blocking), behind
-// walls and ghosts of neighbors, with the bits of sweeps one after the other.
+// Package temporal runs several steps of a linear stencil in one pass over memory of a GPU (temporal blocking),
+// with physical faces and ghosts of neighbors, bitwise identical to single sweeps.
 //
-// A pass reads level 0 of a field from one array and stores level depth to another one: memory is read and written once
-// per pass, not once per step. The levels between them are in registers and shared memory. Tiles overlap: what two of
-// them need of a level both compute, and no tile waits for another.
+// A pass reads level 0 of a field from one array and stores level depth to another: memory is read and written
+// once per pass, not once per step. The levels in between are in registers and shared memory. Tiles overlap:
+// points of a level that two tiles need are computed by both, and no tile waits for another.
 package temporal
 
 import (
@@ -20,47 +20,47 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Passes prepares passes of one stencil for one GPU. It may be used by one goroutine at a time, and its launches by one
-// stream.
+// Passes prepares passes of one stencil for one GPU. It may be used by one goroutine at a time, and its launches
+// by one stream.
 type Passes struct {
 	compiler   *kernels.Compiler
 	device     *streams.Device
 	stencil    stencil.Stencil
-	real       kernels.Real
+	real       domain.Element
 	layout     domain.Layout
 	options    Options
 	cost       []float64
-	candidates []shape // to be tried; of each depth the first is taken without tuning
-	shapes     []shape // one for each depth
+	candidates []shape // to be measured; without tuning the first of each depth is used
+	shapes     []shape // one per depth
 	loaded     map[string]streams.Function
-	sweep      time.Duration // of the sweep that Tune compared passes with, 0 for none
+	sweep      time.Duration // of the sweep that Tune compared passes with, or 0
 }
 
-// maxRadius is how far stencils may reach along an axis.
+// maxRadius is the largest radius of a stencil along an axis.
 const maxRadius = 4
 
-// New returns the passes of a stencil between arrays of a layout. The error is ErrImpossible where there are none: on
-// CPU devices, and where no kernel has room for the stencil.
+// New returns the passes of a stencil between arrays of a layout. The error is ErrImpossible if there are none: on
+// CPU devices, and if the stencil does not fit in any kernel.
 func New(
-	c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout, o Options,
+	c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real domain.Element, l domain.Layout, o Options,
 ) (*Passes, error) {
 	if o.Norms < 0 || o.Norms > MaxNorms {
-		return nil, fmt.Errorf("temporal: the norms of a pass must be of 0 to %d steps, not %d", MaxNorms, o.Norms)
+		return nil, fmt.Errorf("temporal: steps with norms: must be between 0 and %d, got %d", MaxNorms, o.Norms)
 	}
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)
 	}
-	if real.Size() == 0 {
-		return nil, fmt.Errorf("temporal: a stencil of type %q", real)
+	if !real.IsReal() {
+		return nil, fmt.Errorf("temporal: element type: must be float32 or float64, got %q", real)
 	}
 	for a := range s.Dims {
 		if r := s.AxisRadius(a); r < 1 || r > maxRadius {
-			return nil, fmt.Errorf("temporal: %w: a stencil must reach 1 to %d points along axis %d, not %d",
+			return nil, fmt.Errorf("temporal: %w: stencil radius must be between 1 and %d along axis %d, got %d",
 				ErrImpossible, maxRadius, a, r)
 		}
 	}
 	if d.GoKernels {
-		return nil, fmt.Errorf("temporal: %w: %v is a CPU device", ErrImpossible, d)
+		return nil, fmt.Errorf("temporal: %w: device must be a GPU, got %v", ErrImpossible, d)
 	}
 	p := &Passes{compiler: c, device: d, stencil: s, real: real, layout: l, options: o}
 	p.loaded = map[string]streams.Function{}
@@ -71,7 +71,7 @@ func New(
 		p.candidates = firstOfEach(p.candidates)
 	}
 	if len(p.candidates) == 0 {
-		return nil, fmt.Errorf("temporal: %w: no kernel has room for the stencil", ErrImpossible)
+		return nil, fmt.Errorf("temporal: %w: the stencil does not fit in any kernel", ErrImpossible)
 	}
 	for _, s := range p.candidates {
 		if !slices.ContainsFunc(p.shapes, func(t shape) bool { return t.depth == s.depth }) {
@@ -82,8 +82,8 @@ func New(
 	return p, nil
 }
 
-// firstOfEach keeps the first of the shapes of each depth and kernel: those with norms are compiled besides others,
-// which takes as long.
+// firstOfEach keeps the first shape of each depth and kernel, since each shape with norms takes as long to compile
+// as another.
 func firstOfEach(all []shape) (firsts []shape) {
 	for _, s := range all {
 		if !slices.ContainsFunc(firsts, func(t shape) bool { return t.depth == s.depth && t.name == s.name }) {
@@ -109,22 +109,22 @@ func (p *Passes) setCosts() {
 	}
 }
 
-// Costs returns the duration of a pass by its depth, in sweeps, which are depth 1: infinite where there is none. It is
-// for Cut.
+// Costs returns the duration of a pass by its depth, for Cut, in units of a sweep, which is depth 1: infinite if
+// there is no such pass.
 func (p *Passes) Costs() []float64 { return p.cost }
 
-// SweepTime returns how long the sweep takes that Tune was given, 0 where that is not known.
+// SweepTime returns the measured time of the sweep passed to Tune, or 0 if unknown.
 func (p *Passes) SweepTime() time.Duration { return p.sweep }
 
-// Pass prepares a launch that runs depth steps, two or more: it reads level 0 from an array, and stores the last
-// level of the points of a box to another one. The box ends where the grid does on sides that are not Open. Ghosts
-// behind these hold in from what the sides say. parts is how many parts norms have, no more than Parts.
+// Pass prepares a launch that runs depth steps, at least two: it reads level 0 from one array, and stores the last
+// level of the points of a box to another. The box ends at the grid on sides that are not Open. Ghosts in from
+// behind these must be set as the sides require. parts is the number of parts of norms, at most Parts.
 func (p *Passes) Pass(
 	name string, from, to kernels.Array, box domain.Box, sides Sides, depth int, of More,
 ) (k *streams.Kernel, parts int64, err error) {
 	if err := errors.Join(
 		p.check(from, to, box, sides, depth), p.options.check(of, box, depth),
-		of.Walls.check(p.stencil, p.real, p.options.Moving, sides, box, depth),
+		of.Faces.check(p.stencil, p.real, p.options.Moving, sides, box, depth),
 	); err != nil {
 		return nil, 0, err
 	}
@@ -134,7 +134,7 @@ func (p *Passes) Pass(
 		}
 	}
 	if len(of.Ghosts) > 0 && !p.StoresGhosts(depth, box, sides) {
-		return nil, 0, fmt.Errorf("temporal: %w: passes of %d steps store no ghosts", ErrImpossible, depth)
+		return nil, 0, fmt.Errorf("temporal: %w: passes of %d steps cannot store ghosts", ErrImpossible, depth)
 	}
 	spec, err := p.spec(name, p.of(depth, box.Size(), sides), from, to, box, sides, of)
 	if err != nil {
@@ -144,13 +144,13 @@ func (p *Passes) Pass(
 	return k, blocksOf(spec.Grid), err
 }
 
-// StoresGhosts reports whether passes of a depth over a box can be given More.Ghosts.
+// StoresGhosts reports whether passes of a depth over a box support More.Ghosts.
 func (p *Passes) StoresGhosts(depth int, box domain.Box, sides Sides) bool {
 	return p.options.plain() && p.finite(depth) && p.of(depth, box.Size(), sides).storesGhosts()
 }
 
-// Parts returns the most parts that the norms of a pass over the box have, whatever Tune finds: 0 where no pass is
-// possible.
+// Parts returns the largest number of parts of the norms of a pass over the box, before and after Tune: 0 if no
+// pass is possible.
 func (p *Passes) Parts(box domain.Box, sides Sides) (most int64) {
 	for _, s := range p.candidates {
 		if !s.fits(box.Size(), sides) {
@@ -168,42 +168,42 @@ func (p *Passes) Parts(box domain.Box, sides Sides) (most int64) {
 // check returns an error unless the pass is possible.
 func (p *Passes) check(from, to kernels.Array, box domain.Box, sides Sides, depth int) error {
 	if !p.finite(depth) {
-		return fmt.Errorf("temporal: a pass of %d steps; there are those of finite Costs", depth)
+		return fmt.Errorf("temporal: depth: must have finite Costs, got %d steps", depth)
 	}
 	if err := sides.check(p.stencil); err != nil {
 		return err
 	}
 	if p.layout != from.Layout || p.layout.Pitch != to.Layout.Pitch || p.layout.Plane != to.Layout.Plane {
-		return errors.New("temporal: a pass between arrays of other layouts than those that New was given")
+		return errors.New("temporal: arrays: must have the layout passed to New")
 	}
 	if box.Empty() {
-		return fmt.Errorf("temporal: a pass over the empty box %v", box)
+		return fmt.Errorf("temporal: box must not be empty, got %v", box)
 	}
 	for a := range p.stencil.Dims {
 		r, n := p.stencil.AxisRadius(a), box.Size()[a]
 		if (sides.low(a) == Mirror || sides.high(a) == Mirror) && n < r {
-			return fmt.Errorf("temporal: a box of %d points along axis %d, of which %d are mirrored", n, a, r)
+			return fmt.Errorf("temporal: box: must have at least the %d mirrored points along axis %d, got %d", r, a, n)
 		}
 	}
 	for _, array := range []kernels.Array{from, to} {
 		if size := array.Layout.ElementSize; size != p.real.Size() {
-			return fmt.Errorf("temporal: elements of %d bytes are no %s", size, p.real)
+			return fmt.Errorf("temporal: element size of %d bytes: must be that of %s", size, p.real)
 		}
 	}
 	if err := from.Holds(p.read(box, sides, depth)); err != nil {
-		return fmt.Errorf("temporal: what a pass of %d steps reads: %w", depth, err)
+		return fmt.Errorf("temporal: source of a pass of %d steps: %w", depth, err)
 	}
 	if err := to.Holds(box); err != nil {
-		return fmt.Errorf("temporal: what a pass stores: %w", err)
+		return fmt.Errorf("temporal: destination of a pass: %w", err)
 	}
 	if a, b := from.Data, to.Data; a.Memory == b.Memory && a.Offset < b.Offset+b.Length &&
 		b.Offset < a.Offset+a.Length {
-		return errors.New("temporal: a pass reads and stores the same memory")
+		return errors.New("temporal: source and destination of a pass must not overlap")
 	}
 	return nil
 }
 
-// read returns what a pass over a box reads: on open sides as far as all its steps do.
+// read returns the points that a pass over a box reads: on open sides the reach of all its steps.
 func (p *Passes) read(box domain.Box, sides Sides, depth int) domain.Box {
 	for a := range p.stencil.Dims {
 		r := p.stencil.AxisRadius(a)
@@ -224,15 +224,15 @@ func (p *Passes) finite(depth int) bool {
 	return depth >= 2 && depth < len(p.cost) && !math.IsInf(p.cost[depth], 1)
 }
 
-// of returns the shape of passes of a depth over a box with sides: the chosen one, or else another that is possible
-// there.
+// of returns the shape of passes of a depth over a box with sides: the selected one, or another that supports
+// them.
 func (p *Passes) of(depth int, n domain.Vec, sides Sides) shape {
 	for _, s := range append(slices.Clone(p.shapes), p.candidates...) {
 		if s.depth == depth && s.fits(n, sides) {
 			return s
 		}
 	}
-	panic("temporal: a depth without a kernel for all boxes")
+	panic("temporal: a depth must have a kernel for all boxes")
 }
 
 // function compiles the kernel of a shape.
@@ -249,10 +249,10 @@ func (p *Passes) function(s shape) (streams.Function, error) {
 	return all[0], nil
 }
 
-// maxAxis is how many points a box of a pass may have along an axis.
+// maxAxis is the largest number of points of a box along an axis.
 const maxAxis = math.MaxInt32 / 4
 
-// checkLength returns ErrImpossible where a box is too long for passes.
+// checkLength returns ErrImpossible if a box is too long for passes.
 func checkLength(size domain.Vec) error {
 	for a, n := range size {
 		if n > maxAxis {
@@ -264,7 +264,7 @@ func checkLength(size domain.Vec) error {
 	return nil
 }
 
-// spec returns the launch of a pass by the kernel of a shape. The kernel waits for launches before it by itself, see
+// spec returns the launch of a pass by the kernel of a shape. The kernel waits for earlier launches itself, see
 // grid_dependency_wait in device.cuh.
 func (p *Passes) spec(
 	name string, s shape, from, to kernels.Array, box domain.Box, sides Sides, of More,
@@ -273,12 +273,12 @@ func (p *Passes) spec(
 		return spec, err
 	}
 	if !s.fits(box.Size(), sides) {
-		return spec, fmt.Errorf("temporal: %w: a box of %v points between walls", ErrImpossible, box.Size())
+		return spec, fmt.Errorf("temporal: %w: a box of %v points is too small", ErrImpossible, box.Size())
 	}
 	args := passArgs{From: address(from, box.Lo), To: address(to, box.Lo)}
 	shift := args.From / uint64(from.Layout.ElementSize) % uint64(s.vector)
 	if s.vector > 1 && (args.From-args.To)%16 != 0 {
-		return spec, errors.New("temporal: a pass between arrays that are not aligned alike")
+		return spec, errors.New("temporal: arrays must have the same alignment")
 	}
 	grid, chunk, err := s.grid(box.Size(), int(shift), p.device.Cores-of.ReservedSMs)
 	if err != nil {
@@ -297,7 +297,7 @@ func (p *Passes) spec(
 	}
 	spec = streams.KernelSpec{
 		Name: name, Work: streams.Sweep, Early: true, Grid: grid, Block: [3]int{s.threads, 1, 1}, Shared: s.shared,
-		Uses: slices.Concat([]streams.Span{from.Data, to.Data}, of.Parts, of.Walls.spans()),
+		Uses: slices.Concat([]streams.Span{from.Data, to.Data}, of.Parts, of.Faces.spans()),
 	}
 	for _, g := range of.Ghosts {
 		spec.Reaches = append(spec.Reaches, g.To.Data)

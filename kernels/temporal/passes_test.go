@@ -18,8 +18,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Passes on any device give the bits of sweeps: all stencils, types, depths, sides and odd sizes, and they store
-// nothing else.
+// Passes are bitwise identical to sweeps on all devices, for all stencils, types, depths, sides and odd sizes, and
+// store nothing else.
 func TestPasses(t *testing.T) {
 	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		rng := rand.New(rand.NewPCG(3, 4))
@@ -37,18 +37,18 @@ func TestPasses(t *testing.T) {
 				all = append(all, testdevices.Some(1, same)...)
 			}
 		}
-		for i, s := range all { // of either type if tests are long, else of one or none by turns
+		for i, s := range all { // both types in long tests, otherwise one or none by turns
 			if testdevices.Turn(i, every, 2) {
-				tryPasses[float32](t, b, s, kernels.Float32, Options{}, depthsOf(b, s, kernels.Float32), cases, rng)
+				tryPasses[float32](t, b, s, domain.Float32, Options{}, depthsOf(b, s, domain.Float32), cases, rng)
 			}
 			if testdevices.Turn(i+1, every, 2) {
-				tryPasses[float64](t, b, s, kernels.Float64, Options{}, depthsOf(b, s, kernels.Float64), cases, rng)
+				tryPasses[float64](t, b, s, domain.Float64, Options{}, depthsOf(b, s, domain.Float64), cases, rng)
 			}
 		}
 	})
 }
 
-// byKernel returns the stencils with a kernel of their own, for each kernel, and last those without.
+// byKernel returns the stencils with a specific kernel, for each kernel, followed by those without.
 func byKernel(t *testing.T) [][]stencil.Stencil {
 	kernel := map[int]int{5: 0, 7: 1, 13: 2, 19: 3, 27: 3}
 	all := make([][]stencil.Stencil, 5)
@@ -62,8 +62,8 @@ func byKernel(t *testing.T) [][]stencil.Stencil {
 	return all
 }
 
-// Kernels whose levels are in registers do it where most tiles meet no wall, where tiles are whole and where they are
-// not, between walls and without, between walls that move, and with norms of one step or of several.
+// Kernels with levels in registers are tested with many interior tiles, whole and partial, with and without
+// physical faces, with moving walls, and with norms of one and several steps.
 func TestPassesOverManyTiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		turn int // of eight
@@ -94,37 +94,37 @@ func tryManyTiles(t *testing.T, o Options) {
 		if testdevices.OnGPU(b.Device) {
 			cases = 12
 		}
-		for i, s := range stencils(t) { // of either type if tests are long, else of one or none by turns
+		for i, s := range stencils(t) { // both types in long tests, otherwise one or none by turns
 			if testdevices.Turn(i, 4, 4) {
-				overManyTiles[float32](t, b, s, kernels.Float32, o, cases, rng)
+				overManyTiles[float32](t, b, s, domain.Float32, o, cases, rng)
 			}
 			if testdevices.Turn(i+2, 4, 4) {
-				overManyTiles[float64](t, b, s, kernels.Float64, o, cases, rng)
+				overManyTiles[float64](t, b, s, domain.Float64, o, cases, rng)
 			}
 		}
 	})
 }
 
-// Kernels whose warps tell each other where they are do it where all lanes say so. It is for racecheck, see
-// EVERY_LANE of pass_planes.cu. It has no turn: each seed runs these kernels.
+// Kernels whose warps publish their progress also work if every lane does so. It is for racecheck, see EVERY_LANE
+// of pass_planes.cu. It runs with every seed.
 func TestPassesByEveryLane(t *testing.T) {
 	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
 		rng := rand.New(rand.NewPCG(7, 8))
 		smallOnCPU(t, b)
 		heat := test.Must(stencil.HeatOf(stencil.Kinds(3)[0], []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
-		overManyTiles[float32](t, b, heat, kernels.Float32, Options{}, 1, rng, "EVERY_LANE")
+		overManyTiles[float32](t, b, heat, domain.Float32, Options{}, 1, rng, "EVERY_LANE")
 		for _, kind := range []stencil.Kind{stencil.Kinds(3)[1], stencil.Kinds(3)[3]} { // of 13 and of 27 points
 			s := test.Must(stencil.HeatOf(kind, []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
-			overManyTiles[float32](t, b, s, kernels.Float32, Options{}, 1, rng, "EVERY_LANE")
+			overManyTiles[float32](t, b, s, domain.Float32, Options{}, 1, rng, "EVERY_LANE")
 		}
 		if testdevices.OnGPU(b.Device) {
-			overManyTiles[float64](t, b, heat, kernels.Float64, Options{}, 1, rng, "EVERY_LANE")
+			overManyTiles[float64](t, b, heat, domain.Float64, Options{}, 1, rng, "EVERY_LANE")
 		}
 	})
 }
 
-func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, o Options, cases int, rng *rand.Rand, defines ...string) {
+func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real domain.Element, o Options, cases int, rng *rand.Rand, defines ...string) {
 	for i := range cases {
 		size := domain.Vec{260 + rng.IntN(200), 16 + rng.IntN(8), 2 + rng.IntN(9)}
 		switch {
@@ -145,13 +145,13 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 		if s.Dims == 2 {
 			sides[4], sides[5] = Open, Open
 		}
-		if s.Dims == 2 && i%3 == 2 { // between walls that are so near that no strip keeps a point
+		if s.Dims == 2 && i%3 == 2 { // faces so close that no strip keeps a point
 			size[0], sides[0], sides[1] = 1+rng.IntN(18), Fixed, []Side{Fixed, Mirror, Odd}[rng.IntN(3)]
 		}
 		l := newProblem[T](t, s, sides, size, 2, rng).layout
 		made, err := New(b.Compiler, b.Device, s, real, l, o)
 		if errors.Is(err, ErrImpossible) {
-			return // the shared memory of the CPU has no room for it
+			return // does not fit in shared memory of the CPU
 		}
 		test.Check(t, err)
 		if len(defines) == 0 {
@@ -164,7 +164,7 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 			p := newProblem[T](t, s, sides, size, one.depth, rng)
 			of := More{Box: randomBox(p.box, rng)}
 			if o.Moving {
-				of.Walls = p.move(b, rng)
+				of.Faces = p.move(b, rng)
 			}
 			passes := test.Must(New(b.Compiler, b.Device, s, real, p.layout, o))(t)
 			one.program.Defines = append(slices.Clone(one.program.Defines), defines...)
@@ -176,7 +176,7 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 	}
 }
 
-// smallOnCPU has the CPU try kernels of small tiles, for which its shared memory has room.
+// smallOnCPU selects kernels of small tiles on the CPU, which fit in its shared memory.
 func smallOnCPU(t *testing.T, b *kerneltest.Bench) {
 	if !testdevices.OnCPU(b.Device) {
 		return
@@ -187,25 +187,25 @@ func smallOnCPU(t *testing.T, b *kerneltest.Bench) {
 		stripsTried, stripsWithMoreTried = strips2, more2
 	})
 	few := []planes{{2, 3, 2, 1, 1, 0, everywhere}, {3, 2, 4, 2, 1, 1, everywhere}, {4, 4, 3, 2, 3, 1, everywhere}, {4, 6, 2, 3, 1, 0, everywhere}}
-	planesTried = map[kernels.Real][]planes{kernels.Float32: few, kernels.Float64: few}
+	planesTried = map[domain.Element][]planes{domain.Float32: few, domain.Float64: few}
 	planesWithNorms = planesTried
 	sums := []planeSums{{2, 3, 2, 1, everywhere}, {2, 4, 2, 1, everywhere}, {2, 3, 2, 2, everywhere}}
-	planeSumsTried = map[kernels.Real][]planeSums{kernels.Float32: sums, kernels.Float64: sums}
+	planeSumsTried = map[domain.Element][]planeSums{domain.Float32: sums, domain.Float64: sums}
 	stars := []longStars{{2, 2, 3, 1, everywhere}, {2, 3, 2, 1, everywhere}}
-	longStarsTried = map[kernels.Real][]longStars{kernels.Float32: stars, kernels.Float64: stars}
+	longStarsTried = map[domain.Element][]longStars{domain.Float32: stars, domain.Float64: stars}
 	small := []strips{{2, 2, 1, 2, 1, 1, everywhere}, {3, 2, 2, 1, 1, 2, everywhere}, {5, 3, 3, 1, 2, 3, everywhere}, {7, 4, 2, 1, 2, 2, everywhere}, {9, 4, 4, 1, 3, 2, everywhere}}
-	stripsTried = map[kernels.Real][]strips{kernels.Float32: small, kernels.Float64: small}
+	stripsTried = map[domain.Element][]strips{domain.Float32: small, domain.Float64: small}
 	var more []stripsWithMore
 	for _, c := range small {
 		more = append(more, stripsWithMore{c, MaxNorms, MaxNorms, MaxNorms})
 	}
-	stripsWithMoreTried = map[kernels.Real][]stripsWithMore{kernels.Float32: more, kernels.Float64: more}
+	stripsWithMoreTried = map[domain.Element][]stripsWithMore{domain.Float32: more, domain.Float64: more}
 }
 
-// tryPasses tries passes with options of some depths, each for so many boxes: that of each depth which Pass takes, and
-// without options all others too.
+// tryPasses tests passes with options of some depths, each for several boxes: that of each depth which Pass
+// selects, and without options all others too.
 func tryPasses[T rows.Float](
-	t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, o Options, depths []int, cases int, rng *rand.Rand,
+	t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real domain.Element, o Options, depths []int, cases int, rng *rand.Rand,
 ) {
 	for _, depth := range depths {
 		for range cases {
@@ -214,11 +214,11 @@ func tryPasses[T rows.Float](
 			p := newProblem[T](t, s, sides, size, depth, rng)
 			of := More{Box: randomBox(p.box, rng)}
 			if o.Moving {
-				of.Walls = p.move(b, rng)
+				of.Faces = p.move(b, rng)
 			}
 			passes, err := New(b.Compiler, b.Device, s, real, p.layout, o)
 			if !o.plain() && (errors.Is(err, ErrImpossible) || err == nil && !passes.finite(depth)) {
-				continue // the shared memory of the CPU has no room for it
+				continue // does not fit in shared memory of the CPU
 			}
 			test.Check(t, err)
 			compileAll(b, passes)
@@ -242,14 +242,14 @@ func tryPasses[T rows.Float](
 	}
 }
 
-// shareAnyhow has blocks share the box in some way, which changes nothing but what each takes.
+// shareAnyhow makes blocks share the box in a random way, which must not change results.
 func (s *shape) shareAnyhow(rng *rand.Rand) {
 	if s.weight > 0 {
 		s.weight, s.start = weights[rng.IntN(len(weights))], rng.IntN(100)
 	}
 }
 
-// eachGPU runs a test on GPUs, and on those that are made of the CPU: CPU devices have no passes.
+// eachGPU runs a test on GPUs, and on emulated GPUs: CPU devices have no passes.
 func eachGPU(t *testing.T, n int, f func(t *testing.T, set *testdevices.Set)) {
 	testdevices.EachKernel(t, n, func(t *testing.T, set *testdevices.Set) {
 		if set.Devices[0].GoKernels {
@@ -259,15 +259,15 @@ func eachGPU(t *testing.T, n int, f func(t *testing.T, set *testdevices.Set)) {
 	})
 }
 
-// compileAll compiles on a GPU at the same time what a test tries one by one.
+// compileAll compiles concurrently, on a GPU, the kernels that a test uses one by one.
 func compileAll(b *kerneltest.Bench, passes *Passes) {
 	if testdevices.OnGPU(b.Device) {
 		passes.compileAll()
 	}
 }
 
-// depthsOf returns those of all passes between arrays as they are allocated.
-func depthsOf(b *kerneltest.Bench, s stencil.Stencil, real kernels.Real) (depths []int) {
+// depthsOf returns the depths of all passes between arrays of the default layout.
+func depthsOf(b *kerneltest.Bench, s stencil.Stencil, real domain.Element) (depths []int) {
 	b.T.Helper()
 	l := test.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(b.T)
 	passes := test.Must(New(b.Compiler, b.Device, s, real, l, Options{}))(b.T)
@@ -280,10 +280,10 @@ func depthsOf(b *kerneltest.Bench, s stencil.Stencil, real kernels.Real) (depths
 	return depths
 }
 
-// makePass returns a kernel of a pass, and of how many blocks it is.
+// makePass returns a kernel of a pass, and its number of blocks.
 type makePass func(from, to kernels.Array, of More) (*streams.Kernel, int64)
 
-// kernel returns what makes passes of this shape.
+// kernel returns a function that prepares passes of this shape.
 func (s shape) kernel(t *testing.T, passes *Passes, box domain.Box, sides Sides) makePass {
 	return func(from, to kernels.Array, of More) (*streams.Kernel, int64) {
 		spec := test.Must(passes.spec("pass", s, from, to, box, sides, of))(t)
@@ -291,7 +291,7 @@ func (s shape) kernel(t *testing.T, passes *Passes, box domain.Box, sides Sides)
 	}
 }
 
-// runWith makes a pass, and checks what it stored and its norms, if passes take any.
+// runWith runs a pass, and checks the stored points and its norms, if it computes any.
 func (p *problem[T]) runWith(t *testing.T, b *kerneltest.Bench, passes *Passes, of More, pass makePass) {
 	t.Helper()
 	room := newNormRoom(b, passes.real, passes.options.Norms, passes.Parts(p.box, p.sides))
@@ -304,7 +304,7 @@ func (p *problem[T]) runWith(t *testing.T, b *kerneltest.Bench, passes *Passes, 
 	checkNorms(t, b, p, room, blocks, of.Box)
 }
 
-// run makes a pass and checks what it stored.
+// run runs a pass and checks the stored points.
 func (p *problem[T]) run(t *testing.T, b *kerneltest.Bench, pass func(from, to kernels.Array) *streams.Kernel) {
 	t.Helper()
 	from, to := array(b, p.layout, p.from), array(b, p.layout, p.to)
@@ -315,7 +315,7 @@ func (p *problem[T]) run(t *testing.T, b *kerneltest.Bench, pass func(from, to k
 	b.Do(k.Close())
 }
 
-// randomSize is a size of which some are long along one axis, so that there are several tiles and chunks.
+// randomSize returns a random size, sometimes long along one axis for several tiles and chunks.
 func randomSize(dims int, large bool, rng *rand.Rand) (size domain.Vec) {
 	for a := range size {
 		size[a] = 1 + rng.IntN(24)

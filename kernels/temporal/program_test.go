@@ -21,14 +21,14 @@ import (
 
 var generations = []string{"sm_80", "sm_90", "sm_100"}
 
-// mostShared is the shared memory that a block may have.
+// mostShared is the largest shared memory of a block.
 var mostShared = map[string]int{"sm_80": 163 << 10, "sm_90": 227 << 10, "sm_100": 227 << 10}
 
-// programs are all kernels of a target for stars that reach one point, and those for other stencils that hold the most.
+// programs returns all kernels of a target for stars of radius 1, and the largest ones for other stencils.
 func programs(t *testing.T, target string) (all []kernels.Program) {
 	seen := map[string]bool{}
 	for _, s := range stencils(t) {
-		for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
+		for _, real := range []domain.Element{domain.Float32, domain.Float64} {
 			l := test.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(t)
 			for _, one := range shapesWith(s, real, l, target, mostShared[target], Options{}) {
 				if kind := kindOf(s, one); !seen[kind+string(real)] {
@@ -39,7 +39,7 @@ func programs(t *testing.T, target string) (all []kernels.Program) {
 					}
 				}
 			}
-			most := Options{Norms: 1, Moving: true} // what takes the most registers
+			most := Options{Norms: 1, Moving: true} // with the most registers
 			for _, one := range shapesWith(s, real, l, target, mostShared[target], most) {
 				if kind := one.String(); one.name != "pass" && !seen[kind] {
 					seen[kind] = true
@@ -66,7 +66,7 @@ func programs(t *testing.T, target string) (all []kernels.Program) {
 	return all
 }
 
-// kindOf names what programs are alike in: of pass.cu the stencil, of others all.
+// kindOf groups programs: pass.cu by stencil, others by program.
 func kindOf(s stencil.Stencil, one shape) string {
 	if one.name == "pass" {
 		return fmt.Sprint(s.Footprint())
@@ -80,8 +80,7 @@ func TestEveryArgumentIsMirrored(t *testing.T) {
 
 func TestLayouts(t *testing.T) { kerneltest.CompileAsCPP(t, programs(t, "sm_90")...) }
 
-// No level leaves the registers that it was given. A target whose compiler has no room for a kernel has others of
-// that depth.
+// No kernel spills registers. If a target has too few registers for a kernel, it has other kernels of that depth.
 func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 	testdevices.InTurn(t, 0, 8)
 	testdevices.Once(t)
@@ -99,7 +98,7 @@ func TestEveryTargetHasAllDepths(t *testing.T) {
 	want := map[string][]int{}
 	for _, target := range generations {
 		for _, s := range stencils(t) {
-			for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
+			for _, real := range []domain.Element{domain.Float32, domain.Float64} {
 				l := test.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(t)
 				var depths []int
 				for _, one := range shapesWith(s, real, l, target, 160<<10, Options{}) {
@@ -110,15 +109,14 @@ func TestEveryTargetHasAllDepths(t *testing.T) {
 				if depths = slices.Compact(depths); want[key] == nil {
 					want[key] = depths
 				} else if !slices.Equal(depths, want[key]) {
-					t.Errorf("%s on %s has passes of %v steps, others of %v", key, target, depths, want[key])
+					t.Errorf("%s on %s: got passes of %v steps, want %v", key, target, depths, want[key])
 				}
 			}
 		}
 	}
 }
 
-// A division into passes costs as little as the best of all, which are tried one by one, with any costs and any
-// number of steps.
+// Cut is optimal, compared with an exhaustive search, for random costs and any number of steps.
 func TestCut(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -143,12 +141,12 @@ func TestCut(t *testing.T) {
 		}
 		took = (took + end[len(depths)%2]) / float64(made)
 		if want := cheapest(0, 0, steps, least, deepest, 0, cost, end); made < least || made > steps || math.Abs(took-want) > 1e-9 {
-			t.Fatalf("%d to %d steps: passes %v cost %v a step, the best ones %v", least, steps, depths, took, want)
+			t.Fatalf("%d to %d steps: passes %v cost %v per step, want %v", least, steps, depths, took, want)
 		}
 	}
 }
 
-// cheapest returns the least cost of a step over all ways to go on after some passes.
+// cheapest returns the least cost per step over all continuations after some passes.
 func cheapest(made, passes, steps, least, deepest int, took float64, cost func(after, depth int) float64, end [2]float64) float64 {
 	best := math.Inf(1)
 	if made >= least {
@@ -160,39 +158,39 @@ func cheapest(made, passes, steps, least, deepest int, took float64, cost func(a
 	return best
 }
 
-// Of passes in any order that cost the same the deepest come first, so that who makes the first and divides again
-// loses nothing.
+// Of passes with equal cost the deepest come first, so that running the first one and dividing the rest again
+// stays optimal.
 func TestCutTakesDeepPassesFirst(t *testing.T) {
 	costs := []float64{0, 1, 1.2, 1.4, 1.6}
 	cost := func(_, depth int) float64 { return costs[depth] }
 	for steps := 4; steps < 40; steps++ {
 		for left := steps; left >= 4; left -= 4 {
 			if depths := Cut(left, left, 4, cost, [2]float64{}); depths[0] != 4 {
-				t.Fatalf("%d steps: passes %v", left, depths)
+				t.Fatalf("%d steps: got passes %v", left, depths)
 			}
 		}
 	}
 }
 
-// Ladders lead away from a weight on both sides, whether it is one of those that are tried or lies between two,
-// before the first or behind the last.
+// Ladders lead away from a weight on both sides, whether it is a tested weight, between two, before the first or
+// after the last.
 func TestLadders(t *testing.T) {
 	for weight := range weights[len(weights)-1] + 3 {
 		l := ladders(weight)
 		if !slices.IsSorted(l[0]) || len(l[0]) > 0 && l[0][0] <= weight {
-			t.Errorf("above %d: %d", weight, l[0])
+			t.Errorf("above %d: got %d", weight, l[0])
 		}
 		down := slices.Clone(l[1])
 		if slices.Reverse(down); !slices.IsSorted(down) || len(down) > 0 && l[1][0] >= weight {
-			t.Errorf("below %d: %d", weight, l[1])
+			t.Errorf("below %d: got %d", weight, l[1])
 		}
 		if got := append(append(down, l[0]...), weight); len(got) < len(weights) {
-			t.Errorf("beside %d: %d", weight, got)
+			t.Errorf("around %d: got %d", weight, got)
 		}
 	}
 }
 
-// Passes that would read more ghosts than arrays have are not tried, and not made afterwards.
+// Passes that would read more ghosts than the arrays have are neither measured nor used afterwards.
 func TestTuneKeepsToTheGhosts(t *testing.T) {
 	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
@@ -204,33 +202,34 @@ func TestTuneKeepsToTheGhosts(t *testing.T) {
 				l := test.Must(domain.NewLayout(box, width, 8))(t)
 				from, to := array(b, l, make([]float64, l.Length)), array(b, l, make([]float64, l.Length))
 				fixed := Sides{Fixed, Fixed, Fixed, Fixed}
-				slow, _, err := test.Must(New(b.Compiler, b.Device, s, kernels.Float64, l, Options{}))(t).Pass("slow", from, to, box, fixed, 2, More{})
+				slow, _, err := test.Must(New(b.Compiler, b.Device, s, domain.Float64, l, Options{}))(t).Pass("slow", from, to, box, fixed, 2, More{})
 				test.Check(t, err)
 				defer func() { b.Do(slow.Close()) }()
-				passes := test.Must(New(b.Compiler, b.Device, s, kernels.Float64, l, Options{}))(t)
+				passes := test.Must(New(b.Compiler, b.Device, s, domain.Float64, l, Options{}))(t)
 				test.Check(t, passes.Tune(slow, from, to, box, Sides{}, More{}, time.Millisecond))
 				for depth, cost := range passes.Costs() {
 					if depth > ghosts && depth > 1 && !math.IsInf(cost, 1) {
-						t.Errorf("there are passes of %d steps, which read %d ghosts of %d", depth, depth, ghosts)
+						t.Errorf("passes of %d steps read %d of %d ghosts, so their cost must be infinite", depth, depth, ghosts)
 					}
 				}
 				if _, _, err := passes.Pass("deep", from, to, box, Sides{}, ghosts+1, More{}); err == nil {
-					t.Errorf("a pass of %d steps reads %d ghosts", ghosts+1, ghosts)
+					t.Errorf("a pass of %d steps with %d ghosts: got no error", ghosts+1, ghosts)
 				}
 			})
 		}
 	})
 }
 
-// A box that a kernel has no launch for is one that it cannot do, not a failure: Tune and scheme auto go on to others.
+// A box without a launch for a kernel is impossible for that kernel, not a failure: Tune and scheme auto try
+// others.
 func TestBoxesTooLongForPasses(t *testing.T) {
 	for _, s := range stencils(t) {
-		one, ok := generalShape(s, kernels.Float64, 2, 227<<10, Options{})
+		one, ok := generalShape(s, domain.Float64, 2, 227<<10, Options{})
 		if s.Dims != 3 || !ok {
 			continue
 		}
 		if _, _, err := one.grid(domain.Vec{8, 4300000, 8}, 0, 132); !errors.Is(err, ErrImpossible) {
-			t.Errorf("%v: %v", s, err)
+			t.Errorf("%v: got %v", s, err)
 		}
 	}
 	test.Is(t, checkLength(domain.Vec{maxAxis + 1, 4, 1}), ErrImpossible)

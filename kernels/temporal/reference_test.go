@@ -15,7 +15,7 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// problem is a pass to be checked: level 0 in an array with random points, and NaN where nothing is to be read.
+// problem is a pass to be checked: level 0 in an array with random points, and NaN where nothing may be read.
 type problem[T rows.Float] struct {
 	stencil  stencil.Stencil
 	sides    Sides
@@ -24,11 +24,11 @@ type problem[T rows.Float] struct {
 	layout   domain.Layout
 	from, to []T
 	moving   [6]bool
-	walls    map[wallPoint]T // values of walls that move
-	stored   []T             // what the pass made of to
+	walls    map[wallPoint]T // values of moving walls
+	stored   []T             // the result of the pass
 
-	axes int                  // along which a point of the stencil lies beside, at most
-	made []func(domain.Vec) T // the levels, once there are some
+	axes int                  // largest number of axes along which a point of the stencil is offset
+	made []func(domain.Vec) T // the levels, once computed
 }
 
 // wallPoint is a ghost in the first layer behind a wall at a level.
@@ -37,7 +37,7 @@ type wallPoint struct {
 	at    domain.Vec
 }
 
-// newProblem makes one. The array has as many layers of ghosts as the pass reads.
+// newProblem returns a problem whose array has as many layers of ghosts as the pass reads.
 func newProblem[T rows.Float](t testing.TB, s stencil.Stencil, sides Sides, size domain.Vec, depth int, rng *rand.Rand) *problem[T] {
 	t.Helper()
 	var zero T
@@ -57,7 +57,7 @@ func newProblem[T rows.Float](t testing.TB, s stencil.Stencil, sides Sides, size
 		p.box.Lo[2], p.box.Hi[2] = 0, 1
 	}
 	owned, before := p.box, width
-	if shift := rng.IntN(4); rng.IntN(2) == 0 && shift < size[0] { // the first point that passes store is not aligned
+	if shift := rng.IntN(4); rng.IntN(2) == 0 && shift < size[0] { // the first stored point is not aligned
 		owned.Lo[0], before.Minus[0] = owned.Lo[0]+shift, before.Minus[0]+shift
 	}
 	l := test.Must(domain.NewLayout(owned, before, int(unsafe.Sizeof(zero))))(t)
@@ -71,7 +71,7 @@ func newProblem[T rows.Float](t testing.TB, s stencil.Stencil, sides Sides, size
 			p.from[l.Offset(at)] = T(rng.Float64() - 0.5)
 		}
 	})
-	// Ghosts that follow from points, also those in edges.
+	// Ghosts that depend on points, also in edges.
 	level := func(at domain.Vec) T { return p.from[l.Offset(at)] }
 	kerneltest.EachPoint(all, func(at domain.Vec) {
 		if p.reads(at) {
@@ -81,8 +81,7 @@ func newProblem[T rows.Float](t testing.TB, s stencil.Stencil, sides Sides, size
 	return p
 }
 
-// reads reports whether sweeps read a ghost: behind how many walls it lies is at most for how many axes the stencil
-// has points beside.
+// reads reports whether sweeps read a ghost: if it is behind at most as many faces as the stencil has offset axes.
 func (p *problem[T]) reads(at domain.Vec) bool {
 	beyond := 0
 	for a := range p.stencil.Dims {
@@ -93,8 +92,8 @@ func (p *problem[T]) reads(at domain.Vec) bool {
 	return beyond <= p.axes
 }
 
-// source returns the layer of points, counted from the face, whose values the n-th layer behind it has, both from 0.
-// ok is false for ghosts that keep their values or are odd.
+// source returns the layer of points, counted from the face, that determines the n-th layer behind it, both from
+// 0. ok is false for ghosts that keep their values or are odd.
 func (s Side) source(n int) (layer int, ok bool) {
 	switch s {
 	case Mirror:
@@ -105,7 +104,7 @@ func (s Side) source(n int) (layer int, ok bool) {
 	return 0, false
 }
 
-// value returns the value at a point of level l, of which level gives the points, which may lie behind walls.
+// value returns the value at a point of level l, possibly behind faces; level returns the points.
 func (p *problem[T]) value(l int, level func(domain.Vec) T, at domain.Vec) T {
 	fixed, odd := false, -1
 	for a := range p.stencil.Dims {
@@ -149,7 +148,7 @@ func (p *problem[T]) value(l int, level func(domain.Vec) T, at domain.Vec) T {
 // want returns the last level.
 func (p *problem[T]) want() func(domain.Vec) T { return p.levels()[p.depth] }
 
-// levels returns all levels, by sweeps one after the other. What level 0 is no longer changes then.
+// levels returns all levels, computed by single sweeps. Level 0 must not change afterwards.
 func (p *problem[T]) levels() []func(domain.Vec) T {
 	if p.made != nil {
 		return p.made
@@ -173,7 +172,7 @@ func (p *problem[T]) levels() []func(domain.Vec) T {
 		})
 		now = func(at domain.Vec) T {
 			if !region.Contains(at) {
-				panic(fmt.Sprintf("level %d has no point %v", l, at))
+				panic(fmt.Sprintf("level %d: point %v must exist", l, at))
 			}
 			return next[place(at)]
 		}
@@ -183,7 +182,7 @@ func (p *problem[T]) levels() []func(domain.Vec) T {
 	return all
 }
 
-// norms returns those of a level over the points of a box.
+// norms returns the norms of a level over the points of a box.
 func (p *problem[T]) norms(level int, box domain.Box) (n rows.Norms) {
 	all := p.levels()
 	kerneltest.EachPoint(box, func(at domain.Vec) {
@@ -192,7 +191,7 @@ func (p *problem[T]) norms(level int, box domain.Box) (n rows.Norms) {
 	return n
 }
 
-// check compares what a pass has stored, and sees that it has stored nothing else.
+// check compares the stored points, and checks that nothing else was stored.
 func (p *problem[T]) check(t *testing.T) {
 	t.Helper()
 	want, wrong := p.want(), 0
@@ -202,12 +201,12 @@ func (p *problem[T]) check(t *testing.T) {
 		stored[o] = true
 		if got, want := p.stored[o], want(at); got != want && wrong < 5 {
 			wrong++
-			t.Errorf("point %v is %v, not %v", at, got, want)
+			t.Errorf("point %v: got %v, want %v", at, got, want)
 		}
 	})
 	for o, v := range p.stored {
 		if !stored[int64(o)] && v == v {
-			t.Fatalf("element %d, which is no point of the box, was written", o)
+			t.Fatalf("element %d outside the box must not be written", o)
 		}
 	}
 }
@@ -216,7 +215,7 @@ func (p *problem[T]) String() string {
 	return fmt.Sprintf("dims=%d/points=%d/groups=%d/size=%v/sides=%v/depth=%d", p.stencil.Dims, p.stencil.Points(), len(p.stencil.Groups), p.box.Size(), p.sides, p.depth)
 }
 
-// stencils are all linear stencils that have a name, those of stars also with spacings that differ.
+// stencils returns all named linear stencils, for stars also with unequal spacings.
 func stencils(t testing.TB) (all []stencil.Stencil) {
 	for _, spacing := range [][]float64{{0.1, 0.1}, {0.1, 0.2}, {0.1, 0.1, 0.1}, {0.1, 0.2, 0.3}} {
 		for _, kind := range stencil.Kinds(len(spacing)) {
@@ -230,7 +229,7 @@ func stencils(t testing.TB) (all []stencil.Stencil) {
 	return all
 }
 
-// randomSides are some that the stencil can have on a box.
+// randomSides returns random sides that the stencil supports on a box.
 func randomSides(s stencil.Stencil, size domain.Vec, rng *rand.Rand) (sides Sides) {
 	for {
 		for i := range sides[:2*s.Dims] {

@@ -9,12 +9,13 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/launch"
+	"github.com/halox/halox/kernels/internal/scalar"
 	"github.com/halox/halox/kernels/internal/source"
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/stencil"
 )
 
-// shape is a kernel for passes of a depth, and how it goes over a box.
+// shape is a kernel for passes of a depth, and how it traverses a box.
 type shape struct {
 	depth   int
 	cost    float64 // of a pass, in sweeps
@@ -22,20 +23,20 @@ type shape struct {
 	name    string
 	threads int
 	shared  int
-	tile    [3]int // points that a block stores along x and y; along the axis of layers as chunks say
+	tile    [3]int // points per block along x and y; along the axis of layers by chunk
 	axis    int    // of layers
 	warmUp  int    // layers that a chunk computes besides its own
-	vector  int    // elements that are loaded and stored as one, which tiles begin with; 1 for none
-	blocks  int    // of a multiprocessor, which share the box evenly by themselves; 0 where the grid is of tiles
-	least   [3]int // points that a box has that lies between two walls along an axis
-	start   int    // cost of beginning in a second tile, in layers
+	vector  int    // elements loaded and stored as one, to which tiles are aligned; 1 for none
+	blocks  int    // per multiprocessor, which share the box evenly by themselves; 0 if the grid is of tiles
+	least   [3]int // smallest number of points between two physical faces along an axis
+	start   int    // cost of beginning a second tile, in layers
 
-	// weight is the cost of a layer of a tile at a side of the box, where that of any other tile is 16. It is 0 where
-	// blocks do not share the box by cost.
+	// weight is the cost of a layer of a tile at a side of the box, relative to 16 for other tiles. It is 0 if blocks
+	// do not share the box by cost.
 	weight int
 }
 
-// fits reports whether there are passes over a box with sides.
+// fits reports whether passes over a box with sides are possible.
 func (s *shape) fits(n domain.Vec, sides Sides) bool {
 	for a := range n {
 		if sides.low(a) != Open && sides.high(a) != Open && n[a] < s.least[a] {
@@ -45,7 +46,7 @@ func (s *shape) fits(n domain.Vec, sides Sides) bool {
 	return true
 }
 
-// String tells the candidates of a depth apart.
+// String identifies a candidate of a depth.
 func (s shape) String() string { return s.program.String() }
 
 // passArgs is struct Pass of the kernels.
@@ -67,18 +68,18 @@ type morePassArgs struct {
 	Walls    [6]wallArgs
 }
 
-// address is that of a point of an array.
+// address returns the address of a point of an array.
 func address(a kernels.Array, at domain.Vec) uint64 {
 	return a.Data.Address() + uint64(a.Layout.Offset(at)*int64(a.Layout.ElementSize))
 }
 
-// maxGrid is how many blocks a grid may have along y and along z.
+// maxGrid is the largest number of blocks along y and along z.
 const maxGrid = 65535
 
-// grid returns the blocks for a box, and how many layers each stores: the fewest chunks that keep all multiprocessors
-// busy, in whole waves of them, unless what chunks compute twice costs more.
+// grid returns the blocks for a box, and the number of layers per block: the fewest chunks that keep all
+// multiprocessors busy, in whole waves, unless the recomputed layers of chunks cost more.
 //
-// The box begins so many elements behind an aligned one.
+// shift is the number of elements from an aligned element to the first point of the box.
 func (s *shape) grid(n domain.Vec, shift, cores int) (grid [3]int, chunk int, err error) {
 	if s.blocks > 0 {
 		return [3]int{max(1, cores) * s.blocks, 1, 1}, 0, nil
@@ -112,11 +113,11 @@ func blocksOf(grid [3]int) int64 { return int64(grid[0]) * int64(grid[1]) * int6
 
 func ceil(n, by int) int { return (n + by - 1) / by }
 
-// targets is a half-open range of GPU architectures for which the compiler has registers for a kernel. The zero value
-// is all of them.
+// targets is a half-open range of GPU architectures for which the compiler has enough registers for a kernel. The
+// zero value is all of them.
 type targets struct{ from, below int }
 
-// has reports whether a device, as "sm_90", is in the range.
+// has reports whether a device, such as "sm_90", is in the range.
 func (t targets) has(arch string) bool {
 	n, _ := source.Architecture(arch)
 	return n >= t.from && (t.below == 0 || n < t.below)
@@ -130,10 +131,9 @@ var (
 )
 
 // programOf returns a program for passes of a stencil.
-func programOf(file string, s stencil.Stencil, real kernels.Real, options ...string) kernels.Program {
-	c := map[kernels.Real]string{kernels.Float32: "float", kernels.Float64: "double"}[real]
+func programOf(file string, s stencil.Stencil, real domain.Element, options ...string) kernels.Program {
 	return kernels.Program{
-		File: file, Defines: append([]string{"REAL=" + c}, options...),
+		File: file, Defines: append([]string{scalar.Real(real)}, options...),
 		Headers: []kernels.Header{{Name: source.StencilHeader, Text: source.Stencil(s, real.Size())}},
 		Mirrors: []kernels.Mirror{{Name: "Pass", Value: passArgs{}}},
 	}
@@ -152,7 +152,7 @@ func withOptions(o Options, p kernels.Program) kernels.Program {
 	return p
 }
 
-// storesGhosts reports whether the kernel has option GHOST_STORES. The others lack registers for it.
+// storesGhosts reports whether the kernel has option GHOST_STORES. The others have too few registers for it.
 func (s shape) storesGhosts() bool {
 	switch s.name {
 	case "pass_stars", "pass_sums":
@@ -182,7 +182,7 @@ func withGhostStores(p kernels.Program) kernels.Program {
 	return p
 }
 
-// moreArgs adds what kernels with options are given for a pass over a box.
+// moreArgs adds the arguments of kernels with options for a pass over a box.
 func moreArgs(args passArgs, element int, box domain.Box, of *More) *morePassArgs {
 	more := &morePassArgs{passArgs: args}
 	for a := range box.Lo {
@@ -191,19 +191,19 @@ func moreArgs(args passArgs, element int, box domain.Box, of *More) *morePassArg
 	for i, at := range of.Parts {
 		more.Norms[i] = at.Address()
 	}
-	for i := range of.Walls {
-		more.Walls[i] = of.Walls[i].args(i, element, box)
+	for i := range of.Faces {
+		more.Walls[i] = of.Faces[i].args(i, element, box)
 	}
 	return more
 }
 
-// ghostArgs adds the ghosts to what a kernel is given that stores a box to an array.
+// ghostArgs adds the ghosts to the arguments of a kernel that stores a box to an array.
 func ghostArgs(args passArgs, to kernels.Array, box domain.Box, dims int, ghosts []GhostStore) ([]byte, error) {
 	all := ghostPassArgs{passArgs: args}
 	for i, g := range ghosts {
 		shift := int64(address(g.To, g.Ghosts.Lo) - address(to, g.Layers.Lo))
 		if shift%16 != 0 {
-			return nil, errors.New("temporal: ghosts that are not aligned as what the pass stores")
+			return nil, errors.New("temporal: ghosts must have the alignment of the stored points")
 		}
 		first := g.Layers.Lo[dims-1] - box.Lo[dims-1]
 		all.Ghosts[i] = ghostStoreArgs{shift, int32(first), int32(first + g.Layers.Size()[dims-1])}

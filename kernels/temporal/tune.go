@@ -15,7 +15,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// tuned is what Tune has measured: the duration of a sweep, and those of the fastest kernel of each depth.
+// tuned is a result of Tune: the duration of a sweep, and those of the fastest kernel of each depth.
 type tuned struct {
 	Sweep  time.Duration      `json:"sweep_ns"`
 	Depths map[int]tunedDepth `json:"depths"`
@@ -27,21 +27,21 @@ type tunedDepth struct {
 	Pass   time.Duration `json:"pass_ns"`
 }
 
-// weights are the values of shape.weight that are tried.
+// weights are the tested values of shape.weight.
 var weights = []int{14, 16, 18, 20, 22, 25, 28, 32, 36, 42, 48}
 
 var errUnknown = errors.New("temporal: not tuned yet")
 
-// launcher makes a launch of a candidate.
+// launcher prepares a launch of a candidate.
 type launcher func(s shape) (*streams.Kernel, error)
 
-// Tune measures passes over the box and the sweep, a launch that runs one step there, and finds the fastest kernel for
-// each depth. Costs are what it measured.
+// Tune measures passes over the box and the sweep, a launch that runs one step there, and selects the fastest
+// kernel for each depth. Costs returns the results.
 //
-// The budget limits each of three parts, to within one pass: the sweep, all kernels, and the weights of the fastest.
-// Compiling comes on top. Tune overwrites what passes store to, and norms. The cache keeps the result for GPUs of this
-// name, stencils of this shape, and sizes that flags.Alike does not tell apart. Passes that read more ghosts than from
-// holds are dropped. In a dry run nothing is measured.
+// The budget limits each of three parts, to within one pass: the sweep, all kernels, and the weights of the
+// fastest. Compile time is not included. Tune overwrites the destination of passes, and norms. The cache keeps the
+// result for GPUs of this name, stencils of this shape, and sizes that are equal under flags.Alike. Passes that
+// read more ghosts than from has are dropped. In a dry run nothing is measured.
 func (p *Passes) Tune(
 	sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, of More, budget time.Duration,
 ) error {
@@ -77,7 +77,7 @@ func (p *Passes) Tune(
 	return nil
 }
 
-// isTuned reports whether t can have been measured with these kernels.
+// isTuned reports whether t may be a measurement of these kernels.
 func (p *Passes) isTuned(t tuned) bool {
 	if t.Sweep <= 0 {
 		return false
@@ -91,7 +91,7 @@ func (p *Passes) isTuned(t tuned) bool {
 	return true
 }
 
-// find returns the candidate of a depth that has a name.
+// find returns the candidate of a depth with a name.
 func (p *Passes) find(depth int, name string) *shape {
 	for i := range p.candidates {
 		if s := &p.candidates[i]; s.depth == depth && s.String() == name {
@@ -116,7 +116,7 @@ func (p *Passes) take(t tuned) {
 	}
 }
 
-// tuningKey names all that decides which passes are the fastest. Weights do not.
+// tuningKey identifies everything that determines the fastest passes, which excludes weights.
 func (p *Passes) tuningKey(box domain.Box) string {
 	h := sha256.New()
 	for _, s := range p.candidates {
@@ -128,8 +128,8 @@ func (p *Passes) tuningKey(box domain.Box) string {
 	)
 }
 
-// measure times the sweep, the candidates, and other weights of the fastest, each until the budget is spent. Of each
-// depth the first candidate comes before the others.
+// measure times the sweep, the candidates, and other weights of the fastest, each until the budget is spent. The
+// first candidate of each depth is timed first.
 func (p *Passes) measure(sweep *streams.Kernel, budget time.Duration, pass launcher) (found tuned, err error) {
 	p.compileAll()
 	w, err := flags.NewTimer(p.device, 30*time.Second)
@@ -177,8 +177,8 @@ func (p *Passes) compileAll() {
 	all.Wait()
 }
 
-// otherWeights times a candidate with other weights than the one that was timed, see shape: greater ones as long as
-// each is faster than the one before, or, if the first of these is not, smaller ones; until end.
+// otherWeights times a candidate with other weights than the timed one, see shape: larger ones as long as each is
+// faster than the one before or, if the first of these is not, smaller ones; until end.
 func otherWeights(w *flags.Timer, s shape, best tunedDepth, pass launcher, end time.Time) (tunedDepth, error) {
 	if s.weight == 0 {
 		return best, nil
@@ -192,7 +192,7 @@ func otherWeights(w *flags.Timer, s shape, best tunedDepth, pass launcher, end t
 			if err != nil {
 				return best, err
 			}
-			if took >= best.Pass-best.Pass/200 { // no more than they vary
+			if took >= best.Pass-best.Pass/200 { // not more than their variation
 				break
 			}
 			best.Weight, best.Pass = s.weight, took

@@ -17,8 +17,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Passes between walls that have other values at each level give the bits of sweeps that set them anew: of stencils
-// that lie along the axes, with norms and without.
+// Passes with walls that differ between levels are bitwise identical to sweeps that set them each time, for
+// stencils on the axes, with and without norms.
 func TestPassesBetweenMovingWalls(t *testing.T) {
 	testdevices.InTurn(t, 1, 8)
 	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
@@ -30,20 +30,20 @@ func TestPassesBetweenMovingWalls(t *testing.T) {
 		}
 		for i, s := range testdevices.Again(6, stencils(t)) {
 			if s.Footprint().Axes() > 1 {
-				continue // it reads ghosts behind two walls
+				continue // it reads ghosts behind two faces
 			}
 			if testdevices.Turn(i, 4, 2) {
-				tryPasses[float32](t, b, s, kernels.Float32, Options{Moving: true}, []int{2, 3, 4}, cases, rng)
+				tryPasses[float32](t, b, s, domain.Float32, Options{Moving: true}, []int{2, 3, 4}, cases, rng)
 			}
 			if testdevices.Turn(i+1, 4, 2) {
-				tryPasses[float64](t, b, s, kernels.Float64, Options{Moving: true}, []int{2, 3, 4}, cases, rng)
+				tryPasses[float64](t, b, s, domain.Float64, Options{Moving: true}, []int{2, 3, 4}, cases, rng)
 			}
 		}
 	})
 }
 
-// move has some of the sides move, and one at least that can.
-func (p *problem[T]) move(b *kerneltest.Bench, rng *rand.Rand) (walls Walls) {
+// move makes some of the sides move, at least one.
+func (p *problem[T]) move(b *kerneltest.Bench, rng *rand.Rand) (walls Faces) {
 	p.walls = map[wallPoint]T{}
 	var r domain.Vec
 	for a := range p.stencil.Dims {
@@ -61,7 +61,7 @@ func (p *problem[T]) move(b *kerneltest.Bench, rng *rand.Rand) (walls Walls) {
 			w.Box.Lo[i/2] = p.box.Hi[i/2]
 		}
 		w.Box.Hi[i/2] = w.Box.Lo[i/2] + 1
-		for a := range p.stencil.Dims { // the tables may hold more than is read
+		for a := range p.stencil.Dims { // the tables may contain more than is read
 			if a != i/2 && p.sides.low(a) == Open {
 				w.Box.Lo[a] -= rng.IntN(2)
 			}
@@ -78,8 +78,8 @@ func (p *problem[T]) move(b *kerneltest.Bench, rng *rand.Rand) (walls Walls) {
 	return walls
 }
 
-// Walls are refused of which a pass would read what is not there.
-func TestMisusedWalls(t *testing.T) {
+// Faces without the values that a pass reads are rejected.
+func TestWallErrors(t *testing.T) {
 	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
 		rng := rand.New(rand.NewPCG(13, 14))
@@ -89,28 +89,28 @@ func TestMisusedWalls(t *testing.T) {
 		from, to := array(b, p.layout, p.from), array(b, p.layout, p.to)
 		box := domain.Box{Lo: p.box.Lo, Hi: p.box.Hi}
 		box.Lo[0], box.Hi[0] = p.box.Lo[0]-1, p.box.Lo[0]
-		good := Wall{box, kerneltest.Upload(b, make([]float64, 2*9))}
+		good := Face{box, kerneltest.Upload(b, make([]float64, 2*9))}
 		short, narrow := good, good
 		short.Values.Length -= 8
 		narrow.Box.Hi[1]--
 		for name, c := range map[string]struct {
 			options Options
 			side    int
-			wall    Wall
+			wall    Face
 		}{
-			"without the option":    {Options{}, 0, good},
-			"of a mirror":           {Options{Moving: true}, 1, good},
-			"of too few levels":     {Options{Moving: true}, 0, short},
-			"of too few points":     {Options{Moving: true}, 0, narrow},
-			"of another side":       {Options{Moving: true}, 2, good},
-			"nothing is the matter": {Options{Moving: true}, 0, good},
+			"without the option": {Options{}, 0, good},
+			"of a mirror":        {Options{Moving: true}, 1, good},
+			"of too few levels":  {Options{Moving: true}, 0, short},
+			"of too few points":  {Options{Moving: true}, 0, narrow},
+			"of another side":    {Options{Moving: true}, 2, good},
+			"valid":              {Options{Moving: true}, 0, good},
 		} {
-			passes := test.Must(New(b.Compiler, b.Device, s, kernels.Float64, p.layout, c.options))(t)
-			var walls Walls
+			passes := test.Must(New(b.Compiler, b.Device, s, domain.Float64, p.layout, c.options))(t)
+			var walls Faces
 			walls[c.side] = c.wall
-			k, _, err := passes.Pass("pass", from, to, p.box, sides, 3, More{Walls: walls})
-			if (err == nil) != (name == "nothing is the matter") {
-				t.Errorf("%s: %v", name, err)
+			k, _, err := passes.Pass("pass", from, to, p.box, sides, 3, More{Faces: walls})
+			if (err == nil) != (name == "valid") {
+				t.Errorf("%s: got %v", name, err)
 			}
 			if err == nil {
 				b.Do(k.Close())
@@ -119,34 +119,34 @@ func TestMisusedWalls(t *testing.T) {
 	})
 }
 
-// pass_stars.cu gives the bits of sweeps in shapes that other tests have no room for on the CPU: those that are tried
-// on GPUs, with level 0 asked for two planes ahead, and of three steps. Boxes are smaller than a tile, have walls
-// within one, and have many.
+// pass_stars.cu is bitwise identical to sweeps in shapes that other tests cannot run on the CPU: those for GPUs,
+// with level 0 requested two planes ahead, and of three steps. Boxes are smaller than a tile, have faces within
+// one, and have many.
 func TestPassesOfLongStars(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
 		rng := rand.New(rand.NewPCG(17, 18))
 		shapes := []longStars{{2, 2, 3, 1, everywhere}, {2, 3, 2, 2, everywhere}, {3, 3, 4, 1, everywhere}, {2, 4, 8, 2, everywhere}, {2, 3, 8, 2, everywhere}}
-		for i, c := range shapes { // of either type if tests are long, else some by turns
+		for i, c := range shapes { // both types in long tests, otherwise some by turns
 			for k, spacing := range [][]float64{{0.1, 0.1, 0.1}, {0.1, 0.2, 0.3}} {
 				s := test.Must(stencil.HeatOf(stencil.Kinds(3)[1], spacing, 1, 1e-3))(t)
 				if testdevices.Turn(i+2*k, 8, 8) {
-					tryLongStars[float32](t, b, s, longStarShape(s, kernels.Float32, c), kernels.Float32, rng)
+					tryLongStars[float32](t, b, s, longStarShape(s, domain.Float32, c), domain.Float32, rng)
 				}
 				if testdevices.Turn(i+2*k+4, 8, 8) {
-					tryLongStars[float64](t, b, s, longStarShape(s, kernels.Float64, c), kernels.Float64, rng)
+					tryLongStars[float64](t, b, s, longStarShape(s, domain.Float64, c), domain.Float64, rng)
 				}
 			}
 		}
 	})
 }
 
-func tryLongStars[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, one shape, real kernels.Real, rng *rand.Rand) {
+func tryLongStars[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, one shape, real domain.Element, rng *rand.Rand) {
 	for i := range 4 {
 		size := domain.Vec{1 + rng.IntN(70), 1 + rng.IntN(20), 1 + rng.IntN(30)}
 		if i > 0 {
-			size[i-1] += 40 * (1 + rng.IntN(3)) // several tiles along x or y, or a long march
+			size[i-1] += 40 * (1 + rng.IntN(3)) // several tiles along x or y, or many layers
 		}
 		sides := randomSides(s, size, rng)
 		if i == 3 {
@@ -160,7 +160,7 @@ func tryLongStars[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Ste
 	}
 }
 
-// Passes store layers of the last level in the ghosts of neighbours too, and nothing else there.
+// Passes also store layers of the last level in the ghosts of neighbors, and nothing else there.
 func TestPassesStoreGhosts(t *testing.T) {
 	testdevices.InTurn(t, 1, 8)
 	eachGPU(t, 2, func(t *testing.T, set *testdevices.Set) {
@@ -173,16 +173,16 @@ func TestPassesStoreGhosts(t *testing.T) {
 		for i, same := range [][]stencil.Stencil{all[0], all[1], all[4]} {
 			s := same[rng.IntN(len(same))]
 			if testdevices.Turn(i, 2, 2) {
-				storeGhosts[float64](t, b, there, s, kernels.Float64, rng)
+				storeGhosts[float64](t, b, there, s, domain.Float64, rng)
 			}
 			if testdevices.Turn(i+1, 2, 2) {
-				storeGhosts[float32](t, b, there, s, kernels.Float32, rng)
+				storeGhosts[float32](t, b, there, s, domain.Float32, rng)
 			}
 		}
 	})
 }
 
-func storeGhosts[T rows.Float](t *testing.T, b, there *kerneltest.Bench, s stencil.Stencil, real kernels.Real, rng *rand.Rand) {
+func storeGhosts[T rows.Float](t *testing.T, b, there *kerneltest.Bench, s stencil.Stencil, real domain.Element, rng *rand.Rand) {
 	for _, depth := range depthsOf(b, s, real) {
 		for one := range 3 {
 			size := randomSize(s.Dims, testdevices.OnGPU(b.Device), rng)
@@ -217,7 +217,7 @@ func storeGhosts[T rows.Float](t *testing.T, b, there *kerneltest.Bench, s stenc
 	}
 }
 
-// randomGhosts are some layers of a box, which lie anywhere within that box of an array.
+// randomGhosts returns random layers of a box, anywhere in that box of an array.
 func randomGhosts(box domain.Box, dims int, to kernels.Array, rng *rand.Rand) GhostStore {
 	g := GhostStore{Layers: box, To: to, Ghosts: box}
 	a := dims - 1
@@ -230,7 +230,7 @@ func randomGhosts(box domain.Box, dims int, to kernels.Array, rng *rand.Rand) Gh
 	return g
 }
 
-// checkGhosts compares what lies in the array of a neighbour, where nothing was before.
+// checkGhosts compares the stored values in the array of a neighbor, which was empty before.
 func (p *problem[T]) checkGhosts(t *testing.T, g GhostStore, values []T) {
 	t.Helper()
 	want, l := p.want(), g.To.Layout
@@ -239,13 +239,13 @@ func (p *problem[T]) checkGhosts(t *testing.T, g GhostStore, values []T) {
 	for i, got := range values {
 		w, ok := expected[int64(i)]
 		if ok && got != w || !ok && got == got {
-			t.Fatalf("layers %v as ghosts %v: element %d is %v, want %v (%v)", g.Layers, g.Ghosts, i, got, w, ok)
+			t.Fatalf("layers %v as ghosts %v: element %d: got %v, want %v (%v)", g.Layers, g.Ghosts, i, got, w, ok)
 		}
 	}
 }
 
-// Stores that cannot be are refused, before anything is compiled.
-func TestGhostStoresThatCannotBe(t *testing.T) {
+// Invalid ghost stores are rejected, before anything is compiled.
+func TestGhostStoreErrors(t *testing.T) {
 	set := testdevices.CPU(t, 1)
 	b := kerneltest.NewBench(t, set)
 	smallOnCPU(t, b)
@@ -256,7 +256,7 @@ func TestGhostStoresThatCannotBe(t *testing.T) {
 	good := randomGhosts(p.box, 3, other, rng)
 	for name, change := range map[string]func(o *Options, ghosts *[]GhostStore){
 		"three":            func(_ *Options, all *[]GhostStore) { *all = []GhostStore{good, good, good} },
-		"beside norms":     func(o *Options, _ *[]GhostStore) { o.Moving = true },
+		"with options":     func(o *Options, _ *[]GhostStore) { o.Moving = true },
 		"no layers":        func(_ *Options, all *[]GhostStore) { (*all)[0].Layers = domain.Box{} },
 		"a part of layers": func(_ *Options, all *[]GhostStore) { (*all)[0].Layers.Hi[0]--; (*all)[0].Ghosts.Hi[0]-- },
 		"other sizes":      func(_ *Options, all *[]GhostStore) { (*all)[0].Ghosts.Hi[1]-- },
@@ -271,7 +271,7 @@ func TestGhostStoresThatCannotBe(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o, ghosts := Options{}, []GhostStore{good}
 			change(&o, &ghosts)
-			passes := test.Must(New(b.Compiler, b.Device, s, kernels.Float64, p.layout, o))(t)
+			passes := test.Must(New(b.Compiler, b.Device, s, domain.Float64, p.layout, o))(t)
 			if _, _, err := passes.Pass("pass", from, to, p.box, p.sides, 2, More{Box: p.box, Ghosts: ghosts}); err == nil || errors.Is(err, ErrImpossible) {
 				t.Error(fmt.Sprint(ghosts), err)
 			}

@@ -17,8 +17,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// whole carries a message by giving MPI the address of the device memory that it lies in. The host waits
-// until what was queued before is done: MPI knows nothing of streams.
+// whole sends a message by passing the address of its device memory to MPI. The host waits for earlier work, since
+// MPI is not aware of streams.
 type whole struct {
 	*message
 	sends   bool
@@ -30,14 +30,13 @@ func (w *whole) carry() error {
 	if err := w.ready.Sync(w.processes.options.Limit); err != nil {
 		return err
 	}
-	if err := w.span.Memory.Device().Within(w.travel); err != nil {
+	if err := w.span.Memory.Device().InContext(w.travel); err != nil {
 		return err
 	}
 	return w.over()
 }
 
-// travel gives MPI the span, and waits until it is done. MPI copies to and from the GPU in the context of the thread
-// that calls it.
+// travel passes the span to MPI and waits. MPI copies to and from the GPU in the context of the calling thread.
 func (w *whole) travel() error {
 	began := time.Now()
 	if err := w.hand(); err != nil {
@@ -50,7 +49,7 @@ func (w *whole) travel() error {
 	return nil
 }
 
-// hand gives MPI the span.
+// hand passes the span to MPI.
 func (w *whole) hand() error {
 	at, bytes := addressOf(w.span), int(w.span.Length)
 	if w.sends {
@@ -59,7 +58,7 @@ func (w *whole) hand() error {
 	return w.processes.data.IrecvAt(&w.request, at, bytes, w.other, w.tag)
 }
 
-// progress implements carrier: nothing comes before it is asked for.
+// progress implements carrier: nothing arrives before it is requested.
 func (*whole) progress() {}
 
 // quiet implements carrier.
@@ -68,32 +67,32 @@ func (w *whole) quiet() bool {
 	return done && err == nil
 }
 
-// addressOf returns where a span lies for who gets addresses of a GPU's memory.
+// addressOf returns the GPU address of a span.
 func addressOf(s streams.Span) uintptr { return uintptr(s.Address()) }
 
-// errNoDeviceMemory says why host devices have one network.
-var errNoDeviceMemory = errors.New("memory of host devices is the host's: MPI gets it in pieces")
+// errNoDeviceMemory explains why CPU devices support only one network.
+var errNoDeviceMemory = errors.New("CPU devices have no device memory: MPI sends their memory in pieces")
 
-// Variables by which a process tells the one that it starts to try MPI what to try.
+// Variables that tell a child process what to probe.
 const (
-	probeLibrary = "HALOX_PROBE_MPI"     // the library
+	probeLibrary = "HALOX_PROBE_MPI"     // of the MPI library
 	probeBackend = "HALOX_PROBE_BACKEND" // of the device
-	probeDevice  = "HALOX_PROBE_DEVICE"  // its id
+	probeDevice  = "HALOX_PROBE_DEVICE"  // id of the device
 )
 
-// childLimit is how long what a child waits for may take, and the child itself a little longer.
+// childLimit bounds each wait of the child; the child itself may take slightly longer.
 const childLimit = 30 * time.Second
 
-// probeLengths are those of the messages by which MPI is tried: libraries send short ones at once and ask before longer
-// ones, some in pieces.
+// probeLengths are the lengths of probe messages in bytes: libraries send short messages eagerly, longer ones
+// after a handshake, and some in pieces.
 var probeLengths = []int64{8, 1000, 16 << 10, 96<<10 + 8, 1<<20 + 24}
 
-// probeSaid is what a probe that went well prints: an exit code alone may be that of another program.
+// probeSaid is printed by a successful probe, since an exit code could be that of another program.
 const probeSaid = "halox: MPI takes device memory"
 
-// TakeProbe is what a program of Options.Probe does: alone, it starts MPI, sends messages from memory of a device to
-// other memory of that device, and compares what has come. It tells out what came of it, and returns the exit code.
-// Where MPI does not take device memory it may crash instead.
+// TakeProbe implements a program of Options.Probe: it starts MPI in one process, sends messages from memory of a
+// device to other memory of that device, and compares the data. It writes the result to out and returns the exit
+// code. If MPI does not support device memory, the program may crash instead.
 func TakeProbe(out io.Writer) (exit int) {
 	if err := takeProbe(); err != nil {
 		fmt.Fprintln(out, err)
@@ -106,7 +105,7 @@ func TakeProbe(out io.Writer) (exit int) {
 func takeProbe() (err error) {
 	id, err := strconv.Atoi(os.Getenv(probeDevice))
 	if err != nil {
-		return fmt.Errorf("mpi: a probe, which halox starts by itself: %s: %w", probeDevice, err)
+		return fmt.Errorf("mpi: probe (a program that halox starts): %s: %w", probeDevice, err)
 	}
 	library, err := binding.Open(os.Getenv(probeLibrary), binding.Launcher{})
 	if err != nil {
@@ -118,9 +117,9 @@ func takeProbe() (err error) {
 		return err
 	}
 	if comm.Size() != 1 {
-		return fmt.Errorf("mpi: a probe that was started alone is one of %d", comm.Size())
+		return fmt.Errorf("mpi: probe: must be the only process, got %d", comm.Size())
 	}
-	device, end, err := openDevice(streams.Backend(os.Getenv(probeBackend)), id) // after MPI has begun, as in a run
+	device, end, err := openDevice(streams.Backend(os.Getenv(probeBackend)), id) // after MPI was started, as in a run
 	if err != nil {
 		return err
 	}
@@ -155,25 +154,25 @@ func openDevice(backend streams.Backend, id int) (d *streams.Device, end func() 
 		}
 		return devices[0], func() error { return errors.Join(streams.CloseAll(devices), platform.Close()) }, nil
 	}
-	return nil, nil, fmt.Errorf("mpi: a probe of a device of backend %q", backend)
+	return nil, nil, fmt.Errorf("mpi: probe: backend must be known, got %q", backend)
 }
 
-// trial sends messages from memory of a device into memory of another process's device, and compares what arrives.
+// trial sends messages between device memory of different processes, and compares the data.
 type trial struct {
 	rank  int    // of this process
-	by    string // what carries the messages, for errors
+	by    string // transport of the messages, for errors
 	limit time.Duration
 
-	// carry carries n bytes of out to a rank, and as many from another rank into in.
+	// carry sends n bytes of out to a rank, and receives as many from another rank into in.
 	carry func(to, from int, n int64) error
 
-	out, in   *streams.Memory // of the device
-	host      *streams.Memory // pinned
+	out, in   *streams.Memory // device memory
+	host      *streams.Memory // pinned memory
 	stream    *streams.Stream
 	resources streams.Resources
 }
 
-// open allocates.
+// open allocates the memory.
 func (t *trial) open(d *streams.Device) (err error) {
 	longest := probeLengths[len(probeLengths)-1]
 	for _, m := range []struct {
@@ -192,10 +191,10 @@ func (t *trial) open(d *streams.Device) (err error) {
 	return nil
 }
 
-// errWrong says that bytes differ from those that were sent.
-var errWrong = errors.New("they arrived wrong")
+// errWrong means that received bytes differ from those sent.
+var errWrong = errors.New("data was corrupted")
 
-// withAll exchanges messages with the ranks whose distance is 1, 2, 4 and so on, see exchange.
+// withAll exchanges messages with the ranks at distance 1, 2, 4 and so on, see exchange.
 func (t *trial) withAll(size int) (wrong error) {
 	for shift := 1; shift < size; shift *= 2 {
 		err := t.exchange((t.rank+shift)%size, (t.rank-shift+size)%size)
@@ -207,8 +206,8 @@ func (t *trial) withAll(size int) (wrong error) {
 	return wrong
 }
 
-// exchange sends messages of all lengths to one rank while it receives as many from another. It goes on where some
-// arrive wrong, because the other ranks wait for them.
+// exchange sends messages of all lengths to one rank while it receives as many from another. It continues after
+// corrupted messages, because the other ranks wait for theirs.
 func (t *trial) exchange(to, from int) (wrong error) {
 	for _, n := range probeLengths {
 		err := t.one(to, from, n)
@@ -252,7 +251,7 @@ func (t *trial) copy(dst, src streams.Span) error {
 	return errors.Join(t.stream.Copy(dst, src), t.stream.Sync(t.limit))
 }
 
-// fill writes what one rank sends another: numbers that repeat nowhere (SplitMix64, Steele et al. 2014).
+// fill writes the data for a pair of ranks: numbers that do not repeat (SplitMix64, Steele et al. 2014).
 func fill(b []byte, from, to int) {
 	seed := uint64(from)<<32 | uint64(to)
 	for i := range b {
@@ -278,12 +277,12 @@ func newDeviceTrial(ctx context.Context, comm *binding.Comm, tag int, limit time
 		trial: trial{rank: comm.Rank(), by: "of device memory", limit: limit}, ctx: ctx, comm: comm, tag: tag,
 	}
 	t.carry = func(to, from int, n int64) error {
-		return t.out.Device().Within(func() error { return t.travel(to, from, n) })
+		return t.out.Device().InContext(func() error { return t.travel(to, from, n) })
 	}
 	return t
 }
 
-// travel has MPI carry one message each way.
+// travel sends and receives one message by MPI.
 func (d *deviceTrial) travel(to, from int, n int64) error {
 	if err := d.comm.IrecvAt(&d.requests[0], addressOf(d.in.All()), int(n), from, d.tag); err != nil {
 		return err
@@ -299,7 +298,7 @@ func (d *deviceTrial) travel(to, from int, n int64) error {
 	return nil
 }
 
-// close frees what MPI no longer uses.
+// close frees the memory that MPI no longer uses.
 func (d *deviceTrial) close() error {
 	for i := range d.requests {
 		if done, err := d.requests[i].Test(); !done || err != nil {
@@ -309,22 +308,22 @@ func (d *deviceTrial) close() error {
 	return d.resources.Close()
 }
 
-// TryDevice returns an error, on all processes, unless MPI takes memory of the devices right, each process giving one
-// of its own. All call it. It goes on only where all went well before:
+// TryDevice returns an error, on all processes, unless MPI transfers device memory correctly. All processes call
+// it, each with one of its devices. It has three steps and stops after the first that fails:
 //
-//   - the library says that it takes such memory; believed without that where insist is set;
-//   - a process that each one starts, see Options.Probe, sends itself messages of several lengths, and they arrive
-//     unchanged;
-//   - all processes send each other such messages, each to those whose distance in rank is 1, 2, 4 and so on.
+// - the library reports support for device memory; skipped if insist is set;
+// - each process starts another one, see Options.Probe, which sends messages of several lengths to itself and
+// compares them;
+// - all processes exchange such messages with the ranks at distance 1, 2, 4 and so on.
 //
-// What crashes MPI only between processes, or hosts, ends the program in the last part.
+// If MPI crashes only between processes, or hosts, the last step ends the program.
 func (p *Processes) TryDevice(ctx context.Context, d *streams.Device, insist bool) error {
 	for _, part := range []struct {
 		what string
 		do   func() error
 	}{
 		{"ask MPI for device memory", func() error { return p.claims(d, insist) }},
-		{"try MPI with device memory in a process of its own", func() error { return p.askChild(ctx, d) }},
+		{"try MPI with device memory in a separate process", func() error { return p.askChild(ctx, d) }},
 		{"exchange device memory by MPI", func() error { return p.exchange(ctx, d) }},
 	} {
 		if err := p.Agree(ctx, part.what, part.do()); err != nil {
@@ -334,24 +333,24 @@ func (p *Processes) TryDevice(ctx context.Context, d *streams.Device, insist boo
 	return nil
 }
 
-// claims returns an error unless there may be something to try.
+// claims returns an error unless MPI may support device memory.
 func (p *Processes) claims(d *streams.Device, insist bool) error {
 	switch {
 	case d.HostMemory:
 		return fmt.Errorf("mpi: %w", errNoDeviceMemory)
 	case len(p.options.Probe) == 0:
-		return errors.New("mpi: there is no program to try device memory with, see Options.Probe")
+		return errors.New("mpi: device memory needs a probe program, see Options.Probe")
 	case insist:
 		return nil
 	}
 	says, by, err := p.library.SaysGPU()
 	if err == nil && !says {
-		err = fmt.Errorf("mpi: %s does not say that it takes device memory (%s)", p.library, by)
+		err = fmt.Errorf("mpi: %s does not report support for device memory (%s)", p.library, by)
 	}
 	return err
 }
 
-// askChild starts a process that tries the library alone.
+// askChild starts a process that probes the library.
 func (p *Processes) askChild(ctx context.Context, d *streams.Device) error {
 	ctx, stop := context.WithTimeout(ctx, 2*childLimit)
 	defer stop()
@@ -363,13 +362,13 @@ func (p *Processes) askChild(ctx context.Context, d *streams.Device) error {
 	c.Stdout, c.Stderr = &said, &said
 	err := c.Run()
 	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // it has ended well; a daemon that Open MPI 4 starts for a process alone holds its output for a while
+		err = nil // it has succeeded; a daemon started by Open MPI 4 keeps its output open for a while
 	}
 	switch {
 	case err == nil && strings.Contains(said.String(), probeSaid):
 		return nil
 	case err == nil:
-		err = errors.New("it does not say what came of it, see Options.Probe")
+		err = errors.New("it did not print a result, see Options.Probe")
 	}
 	if ctx.Err() != nil {
 		err = ctx.Err()
@@ -378,10 +377,10 @@ func (p *Processes) askChild(ctx context.Context, d *streams.Device) error {
 		first, _, _ := strings.Cut(words, "\n")
 		err = fmt.Errorf("%w: %s", err, first)
 	}
-	return fmt.Errorf("mpi: a process that gave %s device memory: %w", p.library, err)
+	return fmt.Errorf("mpi: probe of device memory with %s: %w", p.library, err)
 }
 
-// exchange has all send each other device memory.
+// exchange makes all processes exchange device memory.
 func (p *Processes) exchange(ctx context.Context, d *streams.Device) (err error) {
 	ctx, end := p.until(ctx)
 	defer end()
@@ -391,7 +390,7 @@ func (p *Processes) exchange(ctx context.Context, d *streams.Device) (err error)
 	}
 	t := newDeviceTrial(ctx, p.data, tag, p.options.Limit)
 	if err := t.open(d); err != nil {
-		return p.Fail(err) // others wait for its messages
+		return p.Fail(err) // the others wait for its messages
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
 	wrong := t.withAll(p.Size())

@@ -1,12 +1,12 @@
-// Package mpi is the processes of one program on many hosts: who they are, what they tell each
-// other, and the messages between devices of different processes.
+// Package mpi connects the processes of one program on one or more hosts: their identities, collective calls, and
+// messages between devices of different processes.
 //
-// [Join] finds out whether a launcher started this process as one of several, and opens MPI only
-// then. [Lend] takes a communicator of a program that uses MPI itself. Where one process fails,
-// all others learn of it, and whatever waits ends with an error that names rank and host: a
-// thread of each process listens, and tells rank 0 that it lives; see [Processes.Fail].
+// [Join] detects whether a launcher started this process as one of several, and opens MPI only in that case.
+// [Lend] accepts a communicator from a program that uses MPI itself. If a process fails, all others are informed,
+// and every wait ends with an error that names the rank and host: a thread of each process listens, and sends
+// heartbeats to rank 0; see [Processes.Fail].
 //
-// A [Sender] and a [Receiver] carry one message of a fixed length from a device of one process to
-// a device of another, any number of times: in pieces through three buffers of pinned memory each,
-// so that copies, the wire and copies on the other side go on at once.
+// A [Sender] and a [Receiver] transfer one message of a fixed length from a device of one process to a device of
+// another, repeatedly. They use pieces and three buffers of pinned memory on each side, so that copies on both
+// sides overlap with the transfer.
 package mpi

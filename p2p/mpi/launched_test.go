@@ -32,6 +32,7 @@ func TestPrograms(t *testing.T) {
 			{"misuse", []int{2}},
 			{"queue", []int{2, 4}},
 			{"nothing", []int{2, 5}},
+			{"duplicate", []int{2, 3}},
 		} {
 			for _, ranks := range testdevices.Some(1, tc.ranks) {
 				t.Run(fmt.Sprintf("%s/%d", tc.program, ranks), func(t *testing.T) {
@@ -42,18 +43,19 @@ func TestPrograms(t *testing.T) {
 	})
 }
 
-// A process that fails, is gone or hangs ends all others in time, which say who it was.
+// A process that fails, ends or hangs ends all others in time, and their errors name it.
 func TestFailures(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for _, tc := range testdevices.Some(3, []struct {
 			program string
-			words   []string // of rank 0, but of rank 1 where rank 0 is the one
+			words   []string // of rank 0, or of rank 1 if rank 0 fails
 		}{
 			{"fails", []string{"<rank 0 after ", "mpi: results: rank 2 on host ", ": the disk is full>"}},
-			{"stopped", []string{"<rank 0 after ", "mpi: rank 2 on host ", "has said nothing for "}},
-			{"stopped-0", []string{"<rank 1 after ", "mpi: rank 0 on host ", "has said nothing for "}},
+			{"behind", []string{"<rank 0 after ", "mpi: results: rank 2 on host ", ": the device is lost>"}},
+			{"stopped", []string{"<rank 0 after ", "mpi: no heartbeat from rank 2 on host "}},
+			{"stopped-0", []string{"<rank 1 after ", "mpi: no heartbeat from rank 0 on host "}},
 			{"first", []string{"mpi: take the first 2 processes: MPI_Iallgather with all ranks: waited too long for "}},
-			{"apart", []string{"<rank 0 after ", "<rank 1 after ", "<rank 2 after ", "has come for \"a name\"", "for \"end together\"", "all must make the same calls"}},
+			{"mismatch", []string{"<rank 0 after ", "<rank 1 after ", "<rank 2 after ", "called for \"a name\"", "for \"close\"", "all must make the same calls"}},
 			{"limits", []string{"mpi: rank 0 on host ", "has a limit of ", "all processes must give the same"}},
 			{"hangs", []string{"<rank 0 after ", "mpi: message 5 from rank 2 on host ", "MPI_Irecv from rank 2, tag 1: waited too long for "}},
 		}) {
@@ -78,12 +80,12 @@ func TestAlone(t *testing.T) {
 	}
 	p, err := mpi.Join(context.Background(), mpi.Options{})
 	if !p.IsAlone() || err != nil {
-		t.Errorf("without a launcher: %v, %v", p, err)
+		t.Errorf("without a launcher: got %v, %v", p, err)
 	}
 	t.Setenv("PMI_RANK", "0")
 	t.Setenv("PMI_SIZE", "1")
 	if p, err = mpi.Join(context.Background(), mpi.Options{}); !p.IsAlone() || err != nil {
-		t.Errorf("one process of one: %v, %v", p, err)
+		t.Errorf("a single process: got %v, %v", p, err)
 	}
 	test.Report(t, p.Close())
 	t.Setenv("PMI_SIZE", "2")
@@ -94,24 +96,24 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-func TestCallsOfOneProcess(t *testing.T) {
+func TestCallsOfASingleProcess(t *testing.T) {
 	ctx, end := context.WithCancel(context.Background())
-	end() // collective calls of one process return whatever the context says
+	end() // collective calls of one process ignore the context
 	p, wrong := mpi.Alone(), errors.New("wrong")
 	if p.Size() != 1 || p.Rank != 0 || len(p.Hosts) != 1 || !p.IsAlone() || (*mpi.Processes)(nil).OrAlone() != p {
-		t.Errorf("%d processes, rank %d on %v", p.Size(), p.Rank, p.Hosts)
+		t.Errorf("got %d processes, rank %d on %v", p.Size(), p.Rank, p.Hosts)
 	}
 	if all, err := mpi.Gather(ctx, p, "numbers", 3); err != nil || len(all) != 1 || all[0] != 3 {
-		t.Errorf("gathered %v, %v", all, err)
+		t.Errorf("Gather: got %v, %v", all, err)
 	}
 	if got, err := mpi.Broadcast(ctx, p, "a number", 4, 0); err != nil || got != 4 {
-		t.Errorf("broadcast %v, %v", got, err)
+		t.Errorf("Broadcast: got %v, %v", got, err)
 	}
 	if err := p.Agree(ctx, "go on", wrong); err != wrong {
-		t.Errorf("agreed on %v", err)
+		t.Errorf("Agree: got %v", err)
 	}
 	if err := p.Fail(wrong); err != wrong || p.Err() != nil {
-		t.Errorf("failed with %v, and then with %v", err, p.Err())
+		t.Errorf("Fail: got %v, and then %v", err, p.Err())
 	}
 	test.Report(t, errors.Join(p.Close(), p.Close(), p.Agree(ctx, "go on", nil)))
 }
@@ -121,7 +123,7 @@ const (
 	queueRecords = 400
 )
 
-// recordOf is the n-th record of a writer of a process: up to as long as a record may be, and mostly short.
+// recordOf returns the n-th record of a writer of a process: up to MaxRecord long, and mostly short.
 func recordOf(turn, from, to, writer, n int) []byte {
 	length := (7*n + 13*writer + from) % 60
 	if n%97 == 5 {
@@ -132,8 +134,8 @@ func recordOf(turn, from, to, writer, n int) []byte {
 	return append(b, content(int64(length), from, to, writer, turn)...)
 }
 
-// queued has all processes write to all others from several goroutines, for some turns, of which one has no records. Those of a writer
-// come whole and in order. Some processes end early and go on taking.
+// queued makes all processes write to all others from several goroutines, in several turns, one of them without
+// records. Records of a writer arrive whole and in order. Some processes end early but keep receiving.
 func queued(p *mpi.Processes) error {
 	q, err := p.NewQueue()
 	if err != nil {
@@ -145,7 +147,7 @@ func queued(p *mpi.Processes) error {
 		}
 	}
 	if err := q.Put((p.Rank+1)%p.Size(), make([]byte, mpi.MaxRecord), []byte{1}); err == nil {
-		return errors.New("too long a record is taken")
+		return errors.New("a record that is too long: got no error")
 	}
 	return errors.Join(q.Close(), q.Close())
 }
@@ -173,7 +175,7 @@ func queueTurn(p *mpi.Processes, q *mpi.Queue, turn int) error {
 			n := next[from][writer]
 			next[from][writer]++
 			if want := recordOf(turn, from, p.Rank, writer, n); !bytes.Equal(record, want) {
-				return fmt.Errorf("record %d of writer %d of rank %d has %d bytes, want %d", n, writer, from, len(record), len(want))
+				return fmt.Errorf("record %d of writer %d of rank %d: got %d bytes, want %d", n, writer, from, len(record), len(want))
 			}
 			return nil
 		})
@@ -186,7 +188,7 @@ func queueTurn(p *mpi.Processes, q *mpi.Queue, turn int) error {
 			}
 		}
 		if time.Since(begun) > testLimit {
-			return errors.New("it does not end")
+			return errors.New("the turn must end")
 		}
 	}
 	group.Wait()
@@ -197,14 +199,14 @@ func queueTurn(p *mpi.Processes, q *mpi.Queue, turn int) error {
 		}
 		for writer, n := range each {
 			if n != want {
-				return fmt.Errorf("%d records of writer %d of rank %d, want %d", n, writer, from, want)
+				return fmt.Errorf("got %d records of writer %d of rank %d, want %d", n, writer, from, want)
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// write puts records for all other processes, and waits while there are too many.
+// write puts records for all other processes, and waits while queues are full.
 func write(p *mpi.Processes, q *mpi.Queue, turn, writer, records int) error {
 	for n := range records {
 		for to := range p.Size() {

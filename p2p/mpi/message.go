@@ -11,47 +11,47 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// message is what both ends of a message have: a thread, which has the bytes carried in a turn for each time.
+// message is the common part of both ends of a message. Its thread transfers the bytes once per turn.
 type message struct {
 	processes  *Processes
 	other, tag int
-	span       streams.Span    // of device memory
-	stream     *streams.Stream // of what the carrier queues
-	lane       *streams.Lane   // of a trace, for what is sent
-	ready      *streams.Event  // after what was queued before the turn that is asked for
-	asked      chan int64      // a turn of that step is to begin; closed at the end
-	turns      streams.Counter // that are over for this side, see over
-	event      *streams.Event  // after what the last such turn queued
+	span       streams.Span    // device memory
+	stream     *streams.Stream // for the copies of the carrier
+	lane       *streams.Lane   // trace of sent messages
+	ready      *streams.Event  // after the work queued before the requested turn
+	asked      chan int64      // step of a turn to begin; closed at the end
+	turns      streams.Counter // number of completed turns of this side, see over
+	event      *streams.Event  // after the work queued by the last completed turn
 	failed     atomic.Pointer[error]
 	ended      chan struct{}
 	carrier    carrier
 	resources  streams.Resources
 }
 
-// A carrier takes the bytes of a message from its span to the other process, or brings them from there into its span.
-// Each engine has its own. Only the thread of the message calls it, except for quiet, which is called when that has
-// ended.
+// A carrier transfers the bytes of a message from its span to the other process, or from there into its span. Each
+// network has its own carrier. Only the thread of the message calls it, except for quiet, which is called after
+// the thread has ended.
 type carrier interface {
-	// carry makes one turn, behind what was queued before the event ready of the message. It calls over once all that
-	// this side does with the span is queued on the stream, and returns when the next turn may begin. Every wait in it
-	// has the limit of the processes, and ends with their first failure.
+	// carry runs one turn, after the work before the event ready of the message. It calls over once all accesses to
+	// the span are queued on the stream, and returns when the next turn may begin. Every wait in it has the limit of
+	// the processes, and ends with their first failure.
 	carry() error
 
-	// progress has the network go on with what comes for turns that are not asked for yet. An error is that of the next
-	// turn.
+	// progress lets the network continue with turns that are not requested yet. Errors are returned by the next turn.
 	progress()
 
-	// quiet reports whether nothing else uses memory of the carrier or the span any more, so that it can be freed.
+	// quiet reports whether the memory of the carrier and the span are no longer in use, so that they can be freed.
 	quiet() bool
 }
 
-// newMessage returns the part that both ends share, without the carrier. The name is for errors.
+// newMessage returns the common part of both ends, without the carrier. name is for errors.
 func (p *Processes) newMessage(span streams.Span, other, tag int, name string) (m *message, err error) {
 	if other < 0 || other >= p.Size() || other == p.Rank {
-		return nil, fmt.Errorf("mpi: a message between ranks %d and %d of %d", p.Rank, other, p.Size())
+		return nil, fmt.Errorf("mpi: message: rank must be another one below %d, got %d on rank %d",
+			p.Size(), other, p.Rank)
 	}
 	if span.Memory == nil || span.Length < 1 || span.Memory.Pinned() {
-		return nil, fmt.Errorf("mpi: a message of %v", span)
+		return nil, fmt.Errorf("mpi: message: must be device memory, got %v", span)
 	}
 	m = &message{
 		processes: p, other: other, tag: tag, span: span,
@@ -64,7 +64,7 @@ func (p *Processes) newMessage(span streams.Span, other, tag int, name string) (
 	return m, nil
 }
 
-// allocate makes the stream and the events.
+// allocate creates the stream and the events.
 func (m *message) allocate(d *streams.Device) (err error) {
 	if m.stream, err = d.NewStream(streams.Urgent); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (m *message) allocate(d *streams.Device) (err error) {
 	return nil
 }
 
-// run makes turns with a carrier until the message is closed or fails.
+// run runs turns with a carrier until the message is closed or fails.
 func (m *message) run(c carrier) {
 	m.carrier = c
 	go func() {
@@ -102,8 +102,8 @@ func (m *message) run(c carrier) {
 	}()
 }
 
-// next waits for the turn that is asked for next; it is the last where ok is false. Between the steps of GPUs it polls:
-// host devices need their cores to compute.
+// next waits for the next requested turn; ok is false after the last. For GPUs it polls between steps. CPU devices
+// need their cores to compute.
 func (m *message) next() (step int64, ok bool) {
 	came := func() bool {
 		select {
@@ -120,24 +120,24 @@ func (m *message) next() (step int64, ok bool) {
 	return step, ok
 }
 
-// fail tells all processes, and who waits here.
+// fail reports an error to all processes, and to local waiters.
 func (m *message) fail(err error) {
 	if first := m.processes.Err(); first != nil {
 		err = first
 	}
 	err = fmt.Errorf("mpi: %s: %w", m.turns.Name, err)
 	m.failed.Store(&err)
-	_ = m.processes.Fail(err) // which has it too
+	_ = m.processes.Fail(err) // which keeps it too
 	m.turns.Set(math.MaxInt64)
 }
 
-// sent notes for a trace that the network has had the message since some time.
+// sent records in the trace how long the network had the message.
 func (m *message) sent(since time.Time) {
 	m.lane.Note(streams.Operation{Name: "message", Work: streams.CopyWork, Step: m.stream.Step(), Bytes: m.span.Length},
 		since, time.Now())
 }
 
-// begin has a turn begin, of the step of a stream, unless the thread has ended by a failure.
+// begin begins a turn in the step of a stream, unless the thread has failed.
 func (m *message) begin(s *streams.Stream) {
 	select {
 	case m.asked <- s.Step():
@@ -145,7 +145,7 @@ func (m *message) begin(s *streams.Stream) {
 	}
 }
 
-// over lets those go on who wait for the turn: behind what is queued on the stream until now.
+// over releases the waiters for the turn: they wait for the work queued on the stream so far.
 func (m *message) over() error {
 	if err := m.stream.Record(m.event); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (m *message) over() error {
 	return nil
 }
 
-// follow makes s wait for what the n-th turn has queued, once it is over. The host waits for that.
+// follow makes s wait for the work of the n-th turn, once it is over. The host waits for that.
 func (m *message) follow(c *streams.WorkerGroup, s *streams.Stream, n int64) error {
 	if err := c.Await(&m.turns, n); err != nil {
 		return err
@@ -165,9 +165,8 @@ func (m *message) follow(c *streams.WorkerGroup, s *streams.Stream, n int64) err
 	return s.Wait(m.event)
 }
 
-// close ends the thread and frees the buffers. What was begun ends first, within the limit.
-// Where another may still use them, which is so after a failure, nothing is freed.
-// Closing twice is no error.
+// close ends the thread and frees the buffers. Turns that have begun end first, within the limit. Buffers that may
+// still be in use, as after a failure, are not freed. Closing twice is allowed.
 func (m *message) close() error {
 	if m.asked == nil {
 		return nil
@@ -181,18 +180,17 @@ func (m *message) close() error {
 	return m.resources.Close()
 }
 
-// pieces carry messages through a ring of buffers of pinned memory, so that a piece is copied while MPI has the one
-// before. Pieces are numbered from the first message on, through all turns: the buffers of one turn are filled while
-// MPI still has the last pieces of the turn before. Every wait also looks at MPI, which may carry what it has within
-// calls alone.
+// pieces transfers messages through a ring of buffers of pinned memory, so that one piece is copied while MPI
+// sends the one before. Pieces are numbered across turns: the buffers of one turn are filled while MPI still sends
+// the last pieces of the turn before. Every wait also calls MPI, which may make progress only within calls.
 type pieces struct {
 	*message
 	slots []*slot
-	first int   // the number of the first piece of the turn
-	lost  error // of a request that progress looked at
+	first int   // number of the first piece of the turn
+	lost  error // error of a request seen by progress
 }
 
-// slot is a buffer that one piece goes through.
+// slot is the buffer of one piece.
 type slot struct {
 	memory  *streams.Memory
 	bytes   []byte
@@ -201,13 +199,13 @@ type slot struct {
 }
 
 const (
-	mostSent   = 2 // pieces that MPI has at a time: the handshake of one goes on while it carries the one before
+	mostSent   = 2 // pieces that MPI sends at a time: the handshake of one overlaps with the transfer of the one before
 	mostSlots  = 3
-	leastPiece = 512 << 10 // bytes; a shorter one costs more than its copy hides
-	fairPiece  = 1 << 20   // bytes; to copy as many takes as long as a piece costs, see pieceSize
+	leastPiece = 512 << 10 // bytes; a shorter piece costs more than its copy hides
+	fairPiece  = 1 << 20   // bytes; the copy takes as long as the overhead of a piece, see pieceSize
 )
 
-// newPieces makes the buffers.
+// newPieces allocates the buffers.
 func newPieces(m *message) (p *pieces, err error) {
 	p = &pieces{message: m}
 	size := pieceSize(m.span.Length, m.processes.options.Piece)
@@ -221,10 +219,10 @@ func newPieces(m *message) (p *pieces, err error) {
 	return p, nil
 }
 
-// pieceSize returns the bytes of a piece, at most so many; the last of a message may be shorter. Nothing hides the copy
-// of the first piece at the sender and that of the last at the receiver, so pieces are to be short. Each piece costs
-// handshakes and calls of the driver, so there are to be few. The sum of both is least for pieces as long as the root
-// of the message times fairPiece.
+// pieceSize returns the size of a piece in bytes, at most the given one; the last piece of a message may be
+// shorter. Nothing hides the copy of the first piece on the sender and of the last on the receiver, so pieces
+// should be short. Each piece has overhead for handshakes and driver calls, so there should be few. The sum is
+// minimal for the square root of the message size times fairPiece.
 func pieceSize(length, most int64) int64 {
 	size := min(length, most, max(leastPiece, int64(math.Sqrt(float64(length)*fairPiece))))
 	return ceilDiv(length, ceilDiv(length, size))
@@ -232,8 +230,8 @@ func pieceSize(length, most int64) int64 {
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
-// newSlot allocates a buffer that MPI may know beyond a call: pinned memory of a GPU's driver,
-// and for host devices, whose pinned memory is Go's, memory that is not.
+// newSlot allocates a buffer that MPI may hold beyond a call: pinned memory for a GPU. Pinned memory of CPU
+// devices is Go memory, so they use other memory.
 func (p *pieces) newSlot(d *streams.Device, bytes int64) (s *slot, err error) {
 	s = &slot{}
 	if s.copied, err = d.NewEvent(); err != nil {
@@ -261,25 +259,25 @@ func (p *pieces) newSlot(d *streams.Device, bytes int64) (s *slot, err error) {
 	return s, nil
 }
 
-// closer is a function that gives something back.
+// closer adapts a function to io.Closer.
 type closer func()
 
 func (c closer) Close() error { c(); return nil }
 
-// count returns how many pieces a message has.
+// count returns the number of pieces of a message.
 func (p *pieces) count() int { return int(ceilDiv(p.span.Length, int64(len(p.slots[0].bytes)))) }
 
-// piece returns the bytes of the message that go as piece i, one of the turn's.
+// piece returns the bytes of piece i of the turn.
 func (p *pieces) piece(i int) streams.Span {
 	size := int64(len(p.slots[0].bytes))
 	at := int64(i-p.first) * size
 	return p.span.Memory.Span(p.span.Offset+at, min(size, p.span.Length-at))
 }
 
-// slot returns the buffer that piece i goes through.
+// slot returns the buffer of piece i.
 func (p *pieces) slot(i int) *slot { return p.slots[i%len(p.slots)] }
 
-// done waits until MPI is done with the buffer of piece i, or of none before the first.
+// done waits until MPI no longer uses the buffer of piece i; there is none before the first.
 func (p *pieces) done(i int) error {
 	if i < 0 {
 		return nil
@@ -295,7 +293,7 @@ func (p *pieces) copy(s *slot, dst, src streams.Span) error {
 	return p.stream.Record(s.copied)
 }
 
-// copied waits until the copy of piece i is done, and meanwhile has MPI carry piece j.
+// copied waits until the copy of piece i is done, while MPI sends piece j.
 func (p *pieces) copied(i, j int) error {
 	s, limit := p.slot(i), p.processes.options.Limit
 	look := func() (bool, error) {
@@ -306,7 +304,7 @@ func (p *pieces) copied(i, j int) error {
 		return false, err
 	}
 	late := func() error {
-		return fmt.Errorf("%v: a copy by way of pinned memory is not done after %v", s.copied.Device(), limit)
+		return fmt.Errorf("%v: a copy through pinned memory is not done after %v", s.copied.Device(), limit)
 	}
 	return p.processes.library.Await(p.processes.failure.ctx, limit, look, late)
 }
@@ -328,14 +326,14 @@ func (p *pieces) quiet() bool {
 	return true
 }
 
-// piecesIn receive. Buffers that are free are always MPI's to receive into, so that pieces come before the turn that
-// takes them is asked for.
+// piecesIn receives. MPI always has all free buffers to receive into, so that pieces arrive before their turn is
+// requested.
 type piecesIn struct {
 	*pieces
-	posted int // pieces that MPI has got buffers for
+	posted int // pieces with a buffer posted to MPI
 }
 
-// carry receives all pieces of a turn: while one is copied, MPI brings the next.
+// carry receives all pieces of a turn: one is copied while MPI receives the next.
 func (p *piecesIn) carry() error {
 	if p.lost != nil {
 		return p.lost
@@ -366,7 +364,7 @@ func (p *piecesIn) carry() error {
 	return p.post(end)
 }
 
-// post has MPI receive into the buffers of all pieces before piece i, once these are copied.
+// post posts the buffers of all pieces before piece i to MPI, once their copies are done.
 func (p *piecesIn) post(i int) error {
 	for ; p.posted < i+len(p.slots); p.posted++ {
 		if before := p.posted - len(p.slots); before >= 0 {
@@ -382,7 +380,7 @@ func (p *piecesIn) post(i int) error {
 	return nil
 }
 
-// quiet implements carrier. What MPI was to receive for turns that were not asked for is given up.
+// quiet implements carrier. It cancels receives for turns that were not requested.
 func (p *piecesIn) quiet() bool {
 	for _, s := range p.slots {
 		if s.request.Cancel() != nil {
@@ -397,14 +395,14 @@ func (p *piecesIn) quiet() bool {
 	return true
 }
 
-// piecesOut send.
+// piecesOut sends.
 type piecesOut struct {
 	*pieces
 	began time.Time // when MPI got the first piece of the turn
 }
 
-// carry sends all pieces: while MPI has some, the next is copied. It ends when MPI is done with them, or before where
-// the next turn is asked for: the waits of that one go on with what is left.
+// carry sends all pieces: the next is copied while MPI sends. It ends when MPI has sent them, or as soon as the
+// next turn is requested, whose waits complete the rest.
 func (p *piecesOut) carry() error {
 	if p.lost != nil {
 		return p.lost
@@ -428,7 +426,7 @@ func (p *piecesOut) carry() error {
 	return p.settle()
 }
 
-// fetch queues the copy of a piece of the turn into its buffer, once MPI is done with that.
+// fetch queues the copy of a piece of the turn into its buffer, once MPI no longer uses it.
 func (p *piecesOut) fetch(i, end int) error {
 	if i == end {
 		return nil
@@ -446,7 +444,7 @@ func (p *piecesOut) fetch(i, end int) error {
 	return nil
 }
 
-// send gives a piece to MPI, once it is copied. It waits for MPI first: to ask the driver for the copy takes time from
+// send passes a piece to MPI, once it is copied. It waits for MPI first: querying the driver for the copy delays
 // MPI.
 func (p *piecesOut) send(i int) error {
 	if err := p.done(i - mostSent); err != nil {
@@ -462,7 +460,7 @@ func (p *piecesOut) send(i int) error {
 	return p.processes.data.Isend(&s.request, s.bytes[:p.piece(i).Length], p.other, p.tag)
 }
 
-// settle waits until MPI is done with all pieces, or another turn is asked for.
+// settle waits until MPI has sent all pieces, or another turn is requested.
 func (p *piecesOut) settle() error {
 	limit := p.processes.options.Limit
 	look := func() (bool, error) {

@@ -14,25 +14,27 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// linked carries a message by NCCL, which knows messages by their order alone. So both ends agree on it for each
-// message, by notes over MPI: the receiver says that the span may be written, and the sender, when the message is
-// packed and no other of the pair is under way, which number it has. Only then do both queue it. No stream ever waits
-// for another process that has not begun, and what is not over in time is ended by its communicator.
+// linked transfers a message by NCCL, which matches messages only by their order. So both ends agree on the order
+// for each message, by notes over MPI: the receiver announces that the span may be written. The sender replies
+// with a number when the message is packed and no other message of the pair is in flight. Only then do both queue
+// the message. Thus no stream waits for another process that has not begun, and a transfer that exceeds the limit
+// is aborted by its communicator.
 type linked struct {
 	*message
 	pairs  *pairs
 	sends  bool
 	limit  time.Duration
-	pair   *pair           // of the message that is under way; nil before the first
-	notes  *binding.Memory // mine, and the other end's
+	pair   *pair           // of the message in flight; nil before the first
+	notes  *binding.Memory // of this end and of the other end
 	mine   binding.Request
 	theirs binding.Request
 }
 
-// linkNote is the length of a note: an id and a number. The receiver's has its device in place of the number.
+// linkNote is the length of a note in bytes: an id and a number. A note of the receiver has its device instead of
+// the number.
 const linkNote = len(nccl.ID{}) + 8
 
-// newLinked makes room for notes.
+// newLinked allocates the notes.
 func newLinked(m *message, p *pairs, sends bool) (*linked, error) {
 	notes, err := binding.NewMemory(2 * linkNote)
 	if err != nil {
@@ -42,11 +44,11 @@ func newLinked(m *message, p *pairs, sends bool) (*linked, error) {
 	return &linked{message: m, pairs: p, sends: sends, limit: m.processes.options.Limit, notes: notes}, nil
 }
 
-// carry implements carrier. What fails ends the communicator, since what is under way would hold the device up.
+// carry implements carrier. A failure aborts the communicator, since a transfer in flight would block the device.
 func (l *linked) carry() (err error) {
 	defer func() {
 		if err != nil && l.pair != nil {
-			_ = l.pair.abort(err) // which is returned
+			_ = l.pair.abort(err) // err is returned
 		}
 	}()
 	if l.sends {
@@ -55,7 +57,7 @@ func (l *linked) carry() (err error) {
 	return l.receive()
 }
 
-// send sends.
+// send sends one message.
 func (l *linked) send() error {
 	if err := l.expect(); err != nil {
 		return err
@@ -80,7 +82,7 @@ func (l *linked) send() error {
 	return l.together()
 }
 
-// receive receives.
+// receive receives one message.
 func (l *linked) receive() error {
 	if err := l.expect(); err != nil {
 		return err
@@ -103,8 +105,8 @@ func (l *linked) receive() error {
 	return l.together()
 }
 
-// together is what both ends do once they have agreed: the message is queued, and is over when the device is done with
-// it.
+// together is the common part of both ends once they have agreed: it queues the message, and waits until the
+// device has completed it.
 func (l *linked) together() error {
 	if err := l.pair.begin(); err != nil {
 		return err
@@ -133,7 +135,7 @@ func (l *linked) together() error {
 	return l.over()
 }
 
-// carried reports whether the device is done with the message.
+// carried reports whether the device has completed the message.
 func (l *linked) carried() (bool, error) {
 	if done, err := l.event.Done(); done || err != nil {
 		return done, err
@@ -142,7 +144,7 @@ func (l *linked) carried() (bool, error) {
 	return false, err
 }
 
-// await waits until something is done.
+// await waits until done returns true.
 func (l *linked) await(what string, done func() (bool, error)) error {
 	late := func() error { return fmt.Errorf("NCCL: waited too long for %s: %v", what, l.limit) }
 	return l.processes.library.Await(l.processes.failure.ctx, l.limit, done, late)
@@ -153,8 +155,8 @@ func (l *linked) done(r *binding.Request) error {
 	return r.Wait(l.processes.failure.ctx, l.limit)
 }
 
-// note sends a note. The sender's and the receiver's have communicators of their own, as messages in both directions
-// have one tag.
+// note sends a note. Sender and receiver use different communicators, because messages in both directions have the
+// same tag.
 func (l *linked) note(id nccl.ID, number uint64) error {
 	copy(l.notes.Bytes, id[:])
 	binary.LittleEndian.PutUint64(l.notes.Bytes[len(id):], number)
@@ -165,7 +167,7 @@ func (l *linked) note(id nccl.ID, number uint64) error {
 	return to.Isend(&l.mine, l.notes.Bytes[:linkNote], l.other, l.tag)
 }
 
-// expect begins to receive the other end's note.
+// expect begins to receive a note of the other end.
 func (l *linked) expect() error {
 	from := l.processes.data
 	if l.sends {
@@ -174,13 +176,13 @@ func (l *linked) expect() error {
 	return from.Irecv(&l.theirs, l.notes.Bytes[linkNote:], l.other, l.tag)
 }
 
-// read returns what it says.
+// read returns the content of the note of the other end.
 func (l *linked) read() (id nccl.ID, number uint64) {
 	note := l.notes.Bytes[linkNote:]
 	return nccl.ID(note[:len(id)]), binary.LittleEndian.Uint64(note[len(id):])
 }
 
-// progress implements carrier: nothing comes before it is asked for.
+// progress implements carrier: nothing arrives before it is requested.
 func (*linked) progress() {}
 
 // quiet implements carrier.
@@ -193,13 +195,13 @@ func (l *linked) quiet() bool {
 	return true
 }
 
-// tryLimit is how long a message may take by which NCCL is tried. Connections of the first take seconds.
+// tryLimit bounds the time of a trial message. The first connections take seconds.
 const tryLimit = 20 * time.Second
 
-// TryNCCL returns an error, on all processes, unless NCCL carries messages between their devices right, each process
-// giving one of its own: it opens the library that the variable HALOX_NCCL names, else libnccl.so.2, and sends messages
-// of several lengths to the processes whose distance in rank is 1, 2, 4 and so on. All processes call it. What NCCL
-// fails of here is no failure of the processes.
+// TryNCCL returns an error, on all processes, unless NCCL transfers messages between their devices correctly. All
+// processes call it, each with one of its devices. It opens the library in the variable HALOX_NCCL, or else
+// libnccl.so.2, and sends messages of several lengths to the ranks at distance 1, 2, 4 and so on. An error of NCCL
+// here is not a failure of the processes.
 func (p *Processes) TryNCCL(ctx context.Context, d *streams.Device) error {
 	if p.pairs != nil {
 		return nil
@@ -216,7 +218,7 @@ func (p *Processes) TryNCCL(ctx context.Context, d *streams.Device) error {
 	return nil
 }
 
-// NCCL names the library and over what it goes, "" before TryNCCL.
+// NCCL returns the library and its transports, or "" before TryNCCL.
 func (p *Processes) NCCL() string {
 	if p.pairs == nil {
 		return ""
@@ -250,7 +252,7 @@ func (p *Processes) openNCCL(ctx context.Context, d *streams.Device) (made *pair
 	return made, nil
 }
 
-// sendByNCCL exchanges messages of all lengths with other processes, each message by a goroutine at each end.
+// sendByNCCL exchanges messages of all lengths with other processes. Each message has a goroutine on each end.
 func (p *Processes) sendByNCCL(d *streams.Device) (err error) {
 	tag, err := p.Tags(1)
 	if err != nil {
@@ -270,7 +272,7 @@ func (p *Processes) sendByNCCL(d *streams.Device) (err error) {
 	return t.withAll(p.Size())
 }
 
-// turnByNCCL carries one message.
+// turnByNCCL transfers one message.
 func (p *Processes) turnByNCCL(s streams.Span, other, tag int, sends bool) (err error) {
 	name := fmt.Sprintf("%d bytes by NCCL from %s", s.Length, p.Name(other))
 	if sends {

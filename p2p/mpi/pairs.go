@@ -13,22 +13,22 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// pairs are communicators of NCCL, each for the messages from one device to one device of another process: so no
-// message waits for one in the other direction, and two ends agree on the order of one sequence alone.
+// pairs holds NCCL communicators, each for the messages from one device to one device of another process. So
+// messages never wait for those in the other direction, and both ends need to agree on only one order.
 type pairs struct {
 	library *nccl.Library
 	log     *nccl.Log
-	mpi     *binding.Library // whose waits are those for NCCL too
+	mpi     *binding.Library // for waits that also make progress in NCCL
 	lock    sync.Mutex
-	sending map[pairKey]*pair // where this process has the end that sends
-	coming  map[nccl.ID]*pair // the others
+	sending map[pairKey]*pair // pairs whose sender is this process
+	coming  map[nccl.ID]*pair // pairs whose receiver is this process
 }
 
-// pairKey is where messages of a pair go.
+// pairKey identifies the messages of a pair.
 type pairKey struct {
 	from  *streams.Device
 	rank  int    // of the other process
-	there uint64 // the other device, by its id
+	there uint64 // id of the other device
 }
 
 // pair is one end of a communicator.
@@ -38,17 +38,17 @@ type pair struct {
 	sends   bool
 	library *nccl.Library
 	lock    sync.Mutex
-	comm    *nccl.Comm // nil before it is begun, and after abort
-	failed  error      // why it is of no use any more
-	turn    sync.Mutex // held, where it sends, by the message that is under way
-	count   uint64     // of messages that are over
+	comm    *nccl.Comm // nil before it is created, and after abort
+	failed  error      // why it is unusable
+	turn    sync.Mutex // held by the message in flight, on the sender
+	count   uint64     // of completed messages
 }
 
 // openPairs opens the library.
 func openPairs(path string, mpi *binding.Library) (*pairs, error) {
 	log, err := nccl.StartLog()
 	if err != nil {
-		return nil, fmt.Errorf("keep a log of NCCL: %w", err)
+		return nil, fmt.Errorf("create a log for NCCL: %w", err)
 	}
 	l, err := nccl.Open(path)
 	if err != nil {
@@ -73,7 +73,7 @@ func (p *pairs) to(k pairKey) (*pair, error) {
 	return made, nil
 }
 
-// from returns the pair of an id that the process that sends has made.
+// from returns the pair with an id created by the sending process.
 func (p *pairs) from(id nccl.ID, d *streams.Device) *pair {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -89,7 +89,7 @@ const (
 	rankOfReceiver = 1
 )
 
-// begin begins the communicator, once.
+// begin creates the communicator, once.
 func (p *pair) begin() error {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -100,7 +100,7 @@ func (p *pair) begin() error {
 	if p.sends {
 		rank = rankOfSender
 	}
-	return p.device.Within(func() (err error) {
+	return p.device.InContext(func() (err error) {
 		p.comm, err = p.library.Begin(p.id, 2, rank)
 		return err
 	})
@@ -113,7 +113,7 @@ func (p *pair) queue(s streams.Span, on *streams.Stream) error {
 	if p.failed != nil {
 		return p.failed
 	}
-	return p.device.Within(func() error {
+	return p.device.InContext(func() error {
 		if p.sends {
 			return p.comm.Send(s.Address(), s.Length, rankOfReceiver, on.Handle())
 		}
@@ -121,7 +121,7 @@ func (p *pair) queue(s streams.Span, on *streams.Stream) error {
 	})
 }
 
-// ready reports whether nothing is under way that NCCL has yet to queue.
+// ready reports whether NCCL has queued everything.
 func (p *pair) ready() (bool, error) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -131,21 +131,21 @@ func (p *pair) ready() (bool, error) {
 	return p.comm.Ready()
 }
 
-// over reports how many messages are over.
+// over returns the number of completed messages.
 func (p *pair) over() uint64 {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	return p.count
 }
 
-// next says that one more is.
+// next counts a completed message.
 func (p *pair) next() {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	p.count++
 }
 
-// abort ends what is under way, also on the device. What waits for the pair gets the error.
+// abort ends the operations in flight, also on the device. Waits for the pair return the error.
 func (p *pair) abort(why error) error {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -156,21 +156,21 @@ func (p *pair) abort(why error) error {
 	if p.comm == nil {
 		return nil
 	}
-	return p.device.Within(p.comm.Abort)
+	return p.device.InContext(p.comm.Abort)
 }
 
-// errEnded is why a pair of a session that is closed is of no use.
+// errEnded is the error of the pairs of a closed session.
 var errEnded = errors.New("NCCL: its communicators have ended")
 
-// endLimit is how long another process may take to end its end of a communicator.
+// endLimit bounds the wait for the other process to end its end of a communicator.
 const endLimit = 5 * time.Second
 
-// end ends the communicator together with the other process, or alone where that does not.
+// end ends the communicator together with the other process, or on its own after endLimit.
 func (p *pair) end(mpi *binding.Library) error {
 	if ready, err := p.ready(); !ready || err != nil {
 		return p.abort(errEnded)
 	}
-	if err := p.device.Within(p.comm.Finalize); err != nil {
+	if err := p.device.InContext(p.comm.Finalize); err != nil {
 		return p.abort(errEnded)
 	}
 	late := func() error { return errEnded }
@@ -180,10 +180,10 @@ func (p *pair) end(mpi *binding.Library) error {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	p.failed = errEnded
-	return p.device.Within(p.comm.Destroy)
+	return p.device.InContext(p.comm.Destroy)
 }
 
-// all returns all pairs, and forgets them.
+// all returns all pairs, and removes them.
 func (p *pairs) all() (all []*pair) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -198,7 +198,7 @@ func (p *pairs) all() (all []*pair) {
 	return all
 }
 
-// close ends all communicators, by force where a process has failed.
+// close ends all communicators, by force if a process has failed.
 func (p *pairs) close(failed error) error {
 	if p == nil {
 		return nil
@@ -219,7 +219,7 @@ func (p *pairs) close(failed error) error {
 	return errors.Join(append(errs, p.log.Close())...)
 }
 
-// String names the library and over what it goes, as far as NCCL has said that.
+// String returns the library and its transports, if NCCL has reported them.
 func (p *pairs) String() string {
 	text := "NCCL " + p.library.Version
 	if over := p.log.Transports(); len(over) > 0 {

@@ -2,7 +2,7 @@ package mpi
 
 import "testing"
 
-// Pieces grow as the root of a message, between bounds, and are alike.
+// The piece size grows as the square root of the message size, within bounds, and pieces are equal.
 func TestPieceSize(t *testing.T) {
 	const kib, mib = 1 << 10, 1 << 20
 	for _, c := range []struct{ length, most, want int64 }{
@@ -21,7 +21,7 @@ func TestPieceSize(t *testing.T) {
 		{7, 1, 1},
 	} {
 		if got := pieceSize(c.length, c.most); got != c.want {
-			t.Errorf("pieces of %d bytes, at most %d: %d, want %d", c.length, c.most, got, c.want)
+			t.Errorf("message of %d bytes, pieces of at most %d: got %d, want %d", c.length, c.most, got, c.want)
 		}
 	}
 }

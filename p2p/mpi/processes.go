@@ -14,15 +14,15 @@ import (
 	binding "github.com/halox/halox/internal/mpi"
 )
 
-// Options say how processes wait for each other and exchange messages. The zero value is usual.
-// All processes must give the same.
+// Options configures how processes wait for each other and exchange messages. The zero value is usual. It must be
+// the same on all processes.
 type Options struct {
-	Limit time.Duration // how long one waits for another at most; 0: a minute
-	Piece int64         // largest piece of a message; up to three are under way; 0: 8 MiB
+	Limit time.Duration // longest wait for another process; default: one minute
+	Piece int64         // largest piece of a message in bytes, of which up to three are in flight; default: 8 MiB
 
-	// Probe is a program with arguments that calls TakeProbe and ends with its exit code, such as "halox probe-mpi". It
-	// is started to find out whether MPI takes device memory, which may crash. Without it network Device cannot be
-	// used.
+	// Probe is a program and its arguments. It calls TakeProbe and ends with its exit code, such as "halox
+	// probe-mpi". It is started to detect whether MPI supports device memory, which may crash. Default: none, and
+	// network Device cannot be used.
 	Probe []string
 }
 
@@ -31,27 +31,27 @@ const (
 	usualPiece = 8 << 20
 )
 
-// Processes are those that run one program together, as one of them sees it. Methods may be
-// called from several goroutines, except Gather, Broadcast, Agree and Close, which all processes
-// call in the same order.
+// Processes is a group of processes that run one program together, as seen by one of them. Methods may be called
+// from several goroutines, except Gather, Broadcast, Agree and Close, which all processes must call in the same
+// order.
 type Processes struct {
 	Rank    int      // of this process
-	Hosts   []string // by rank: the name of its host
-	Nodes   []int    // by rank: the number of its host, from 0 in the order of their first ranks
-	Locals  []int    // by rank: which it is of the processes of its host, from 0
-	Library string   // MPI's own words about itself
+	Hosts   []string // name of the host, by rank
+	Nodes   []int    // number of the host, by rank, from 0 in the order of their first ranks
+	Locals  []int    // index among the processes of the host, by rank, from 0
+	Library string   // version string of the MPI library
 
 	options Options
 	library *binding.Library
 	lent    bool
-	control *binding.Comm // of collective calls
-	data    *binding.Comm // of messages
+	control *binding.Comm // for collective calls
+	data    *binding.Comm // for messages
 	watch   *watch
 	failure *failure
-	whole   *Processes  // the processes that these were taken from; nil where they are all
-	unhook  func() bool // has a failure of those no longer be one of these
+	whole   *Processes  // group that this one was taken from; nil if it is all processes
+	unhook  func() bool // stops forwarding failures of that group; nil for a duplicate, which has the same failure
 
-	sameHost, interHost Network // of messages to processes of this host, and of others
+	sameHost, interHost Network // for messages to processes of this host, and of others
 	pairs               *pairs  // nil before TryNCCL has opened NCCL
 
 	lock    sync.Mutex
@@ -59,11 +59,11 @@ type Processes struct {
 	lastTag int
 	closed  bool
 	gone    bool // the communicators are freed
-	ended   bool // MPI is, by Close
+	ended   bool // Close has finalized MPI
 }
 
-// Alone returns the group of this process alone. No MPI is opened, collective calls return at once, and a failure is
-// only returned, not kept: the next call starts afresh.
+// Alone returns the group of only this process. It does not open MPI, its collective calls return at once, and a
+// failure is returned but not kept.
 func Alone() *Processes { return alone() }
 
 var alone = sync.OnceValue(func() *Processes {
@@ -77,11 +77,11 @@ var alone = sync.OnceValue(func() *Processes {
 	}
 })
 
-// IsAlone reports whether this process is the only one. It is true for nil, so that the zero value of options that have
+// IsAlone reports whether this process is the only one. It is true for nil, so that the zero value of options with
 // a group means no other processes.
 func (p *Processes) IsAlone() bool { return p == nil || len(p.Hosts) == 1 }
 
-// OrAlone returns the group, or that of this process alone for nil.
+// OrAlone returns the group, or that of only this process if p is nil.
 func (p *Processes) OrAlone() *Processes {
 	if p == nil {
 		return Alone()
@@ -89,15 +89,15 @@ func (p *Processes) OrAlone() *Processes {
 	return p
 }
 
-// Launched returns which of the processes of a launcher this one is, before Join. ok is false without a launcher.
+// Launched returns the rank of this process given by a launcher, before Join. ok is false without a launcher.
 func Launched() (rank int, ok bool) {
-	launcher, ok, _ := binding.FindLauncher(os.LookupEnv) // whose error Join returns
+	launcher, ok, _ := binding.FindLauncher(os.LookupEnv) // Join returns the error
 	return launcher.Rank, ok && launcher.Size != 1
 }
 
-// Join returns the processes that a launcher has started with this one. If no launcher did, or it started one process,
-// that is Alone, and no MPI is opened. Otherwise it opens the library that HALOX_MPI names, or the launcher's,
-// starts it, and rejects it where launcher and library do not know each other. Close ends it.
+// Join returns the processes that a launcher has started with this one. Without a launcher, or with only one
+// process, it returns Alone and does not open MPI. Otherwise it opens the library in HALOX_MPI, or that of the
+// launcher, and initializes it. It returns an error if launcher and library do not match. Close ends MPI.
 func Join(ctx context.Context, o Options) (*Processes, error) {
 	launcher, launched, err := binding.FindLauncher(os.LookupEnv)
 	if err != nil {
@@ -118,7 +118,7 @@ func Join(ctx context.Context, o Options) (*Processes, error) {
 	if err != nil {
 		err = fmt.Errorf("mpi: %s started this process%s; start %s: %w", launcher.Name, placeOf(launcher), library, err)
 		if _, late := errors.AsType[*binding.LateError](err); late {
-			err = fmt.Errorf("%w; which of them has ended, or never began, cannot be told before all have met: "+
+			err = fmt.Errorf("%w; it cannot be detected which process has ended or never started: "+
 				"see what they printed", err)
 		}
 		return nil, err
@@ -129,7 +129,7 @@ func Join(ctx context.Context, o Options) (*Processes, error) {
 	return meet(ctx, world, o, false)
 }
 
-// placeOf says which of the processes of a launcher this one is, as far as it says so: ", rank 1 of 4 on host node7".
+// placeOf returns the rank, size and host given by a launcher, as far as known: ", rank 1 of 4 on host node7".
 func placeOf(l binding.Launcher) string {
 	place := fmt.Sprintf(", rank %d", l.Rank)
 	if l.Size > 0 {
@@ -141,10 +141,10 @@ func placeOf(l binding.Launcher) string {
 	return place
 }
 
-// Lend returns the processes of a communicator of a program that has started MPI itself, with
-// MPI_THREAD_MULTIPLE. The handle is that of the library's own interface: an int in MPICH, a
-// pointer elsewhere. halox copies it, and neither starts nor ends MPI. All processes of the
-// communicator call it; it may be of one process.
+// Lend returns the processes of a communicator of a program that has initialized MPI itself, with
+// MPI_THREAD_MULTIPLE. The handle is that of the C interface of the library: an int in MPICH, a pointer in others.
+// halox duplicates it, and neither initializes nor finalizes MPI. All processes of the communicator must call it;
+// there may be only one.
 func Lend(ctx context.Context, communicator uintptr, o Options) (*Processes, error) {
 	library, err := binding.Open(os.Getenv(binding.Variable), binding.Launcher{})
 	if err != nil {
@@ -168,7 +168,7 @@ func (o Options) filled() Options {
 	return o
 }
 
-// meet has the processes of a communicator find out about each other.
+// meet exchanges information between the processes of a communicator.
 func meet(ctx context.Context, world *binding.Comm, o Options, lent bool) (*Processes, error) {
 	p := &Processes{
 		Rank: world.Rank(), Library: world.Library().Version,
@@ -179,7 +179,7 @@ func meet(ctx context.Context, world *binding.Comm, o Options, lent bool) (*Proc
 	if err != nil {
 		return nil, err
 	}
-	if err := p.compare(all); err != nil { // at all processes, which can end MPI together
+	if err := p.compare(all); err != nil { // on all processes, which can end MPI together
 		err = errors.Join(err, world.Free())
 		if !lent {
 			err = errors.Join(err, p.library.Finalize(ctx, o.Limit))
@@ -197,14 +197,14 @@ func meet(ctx context.Context, world *binding.Comm, o Options, lent bool) (*Proc
 	return p, err
 }
 
-// introduction is what each process tells the others when they meet. Limit and Piece must be the same on all.
+// introduction is the information that each process sends to the others. Limit and Piece must be the same on all.
 type introduction struct {
 	Host  string
 	Limit time.Duration
 	Piece int64
 }
 
-// introduce tells the others the name of this host, counts hosts, and returns what all processes say.
+// introduce exchanges introductions, counts hosts, and returns the introductions of all processes.
 func (p *Processes) introduce(ctx context.Context) ([]introduction, error) {
 	host, err := p.library.HostName()
 	if err != nil {
@@ -216,7 +216,7 @@ func (p *Processes) introduce(ctx context.Context) ([]introduction, error) {
 	}
 	texts, err := p.control.Allgather(ctx, p.options.Limit, mine)
 	if err != nil {
-		return nil, fmt.Errorf("mpi: ask the other processes for their hosts: %w", err)
+		return nil, fmt.Errorf("mpi: exchange host names: %w", err)
 	}
 	all := make([]introduction, len(texts))
 	for rank, text := range texts {
@@ -244,7 +244,7 @@ func decode[T any](text []byte, v *T) error {
 	return json.Unmarshal(text, v)
 }
 
-// compare returns an error unless all processes give the same options.
+// compare returns an error unless all processes have the same options.
 func (p *Processes) compare(all []introduction) error {
 	mine := all[p.Rank]
 	for rank, other := range all {
@@ -258,8 +258,8 @@ func (p *Processes) compare(all []introduction) error {
 	return nil
 }
 
-// spinners returns how many waits of this process may poll without sleeping: a few where it has cores to itself, none
-// where processes share them.
+// spinners returns how many waits of this process may poll without sleeping: a few if it has its own cores, none
+// if processes share them.
 func (p *Processes) spinners() int {
 	const most, coresEach = 4, 4
 	_, processes := p.Local()
@@ -272,7 +272,7 @@ func (p *Processes) spinners() int {
 	return min(most, cores/coresEach)
 }
 
-// number counts hosts, and the processes of each. Hosts of one name are one.
+// number numbers the hosts, and the processes of each. Hosts with the same name are one host.
 func number(hosts []string) (nodes, locals []int) {
 	known, on := map[string]int{}, map[string]int{}
 	for _, host := range hosts {
@@ -285,10 +285,10 @@ func number(hosts []string) (nodes, locals []int) {
 	return nodes, locals
 }
 
-// Size returns how many processes there are.
+// Size returns the number of processes.
 func (p *Processes) Size() int { return len(p.Hosts) }
 
-// Counted says how many processes there are: "4 processes on 2 hosts".
+// Counted returns the number of processes and hosts: "4 processes on 2 hosts".
 func (p *Processes) Counted() string {
 	if hosts := 1 + slices.Max(p.Nodes); hosts > 1 {
 		return fmt.Sprintf("%d processes on %d hosts", p.Size(), hosts)
@@ -296,7 +296,7 @@ func (p *Processes) Counted() string {
 	return fmt.Sprintf("%d processes on one host", p.Size())
 }
 
-// Local returns which of the processes of its host this one is, and how many these are.
+// Local returns the index of this process on its host, and the number of processes there.
 func (p *Processes) Local() (index, count int) {
 	for _, node := range p.Nodes {
 		if node == p.Nodes[p.Rank] {
@@ -306,10 +306,10 @@ func (p *Processes) Local() (index, count int) {
 	return p.Locals[p.Rank], count
 }
 
-// Name names a process as errors do.
+// Name returns the name of a process in errors.
 func (p *Processes) Name(rank int) string { return nameOf(rank, p.Hosts) }
 
-// LibraryFile returns where the MPI library lies, "" where it is part of the program.
+// LibraryFile returns the path of the MPI library, or "" if it is linked into the program.
 func (p *Processes) LibraryFile() string {
 	if p.library == nil {
 		return ""
@@ -317,56 +317,55 @@ func (p *Processes) LibraryFile() string {
 	return p.library.File()
 }
 
-// Limit returns how long one process waits for another at most.
+// Limit returns the longest wait for another process.
 func (p *Processes) Limit() time.Duration { return p.options.Limit }
 
-// Tags reserves n tags for messages, and returns the first of them. All processes must call it
-// in the same order, with the same n.
+// Tags reserves n tags for messages, and returns the first of them. All processes must call it in the same order,
+// with the same n.
 func (p *Processes) Tags(n int) (first int, err error) {
-	if p.control == nil { // nothing is sent
+	if p.control == nil { // no messages
 		return 0, nil
 	}
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if n < 0 || n > p.lastTag-p.nextTag {
-		return 0, fmt.Errorf("mpi: %d more tags; %d of %d are taken", n, p.nextTag, p.lastTag)
+		return 0, fmt.Errorf("mpi: tags: must be at most %d more, got %d", p.lastTag-p.nextTag, n)
 	}
 	first = p.nextTag
 	p.nextTag += n
 	return first, nil
 }
 
-// Err returns the first failure of any process that this one has learnt of, nil as long as all
-// goes well.
+// Err returns the first known failure of any process, or nil.
 func (p *Processes) Err() error { return p.failure.err() }
 
 // Context returns a context that ends with the first failure, which is its cause.
 func (p *Processes) Context() context.Context { return p.failure.ctx }
 
-// Fail tells all processes that this one has failed, and why. What they wait for with others
-// ends with a *RemoteError. Only the first failure counts. It returns the error.
+// Fail reports a failure of this process to all processes. Their waits for others end with a *RemoteError. Only
+// the first failure counts. Fail returns the error.
 func (p *Processes) Fail(err error) error {
-	if p.watch == nil { // this process is alone
+	if p.watch == nil { // the only process
 		return err
 	}
 	p.watch.fail(err)
 	return err
 }
 
-// Network is an engine that carries messages between devices of different processes.
+// Network is a transport for messages between devices of different processes.
 type Network string
 
-// The networks. Auto stands for the fastest that was found right, see halo.Session.TryNetworks.
+// The networks. Auto selects the fastest one that works, see halo.Session.TryNetworks.
 const (
 	Auto   Network = "auto"
-	Pieces Network = "mpi"        // through pinned memory, in pieces, by MPI
-	Device Network = "mpi-device" // by MPI, which is given device memory
-	NCCL   Network = "nccl"       // by NCCL, which MPI tells the order of messages
+	Pieces Network = "mpi"        // in pieces through pinned memory, by MPI
+	Device Network = "mpi-device" // by MPI with device memory
+	NCCL   Network = "nccl"       // by NCCL, with the order of messages agreed by MPI
 )
 
-// Networks returns all networks but Auto, in the order in which they are shown. Of networks that take equally long the
-// first is taken.
+// Networks returns all networks except Auto, in display order. If several are equally fast, the first is used.
 func Networks() []Network { return slices.Clone(networks) }
 
-// networks are those but Auto. A new one has its line here, and its carriers in a file of its own, see newCarrier.
+// networks are all except Auto. A new network has one entry here, and its carriers in a separate file, see
+// newCarrier.
 var networks = []Network{Pieces, Device, NCCL}

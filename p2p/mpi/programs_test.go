@@ -21,7 +21,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-const testLimit = 2 * time.Minute
+const testLimit = 5 * time.Minute
 
 func TestMain(m *testing.M) {
 	usual := mpi.Options{Limit: testLimit, Piece: 64}
@@ -35,9 +35,11 @@ func TestMain(m *testing.M) {
 		"stopped-0": testmpi.AsOne(short, func(p *mpi.Processes) error { return stopped(p, 0) }),
 		"hangs":     testmpi.AsOne(short, onDevices(hangs).overNetwork),
 		"first":     testmpi.AsOne(short, firstAlone),
-		"apart":     testmpi.AsOne(usual, apart),
+		"mismatch":  testmpi.AsOne(usual, mismatch),
 		"leaves":    testmpi.AsOne(short, leaves),
 		"limits":    otherLimits,
+		"duplicate": testmpi.AsOne(short, duplicated),
+		"behind":    testmpi.AsOne(usual, failsBehind),
 		"misuse":    testmpi.AsOne(usual, misuse),
 		"queue":     testmpi.AsOne(usual, queued),
 		"nothing":   testmpi.AsOne(short, func(*mpi.Processes) error { return nil }),
@@ -48,7 +50,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// Variables of programs: the network of all messages, and whether MPI is tried with device memory whatever it says.
+// Variables of programs: the network of all messages, and whether MPI is tried with device memory regardless of
+// its report.
 const (
 	networkVariable = "HALOX_TEST_NETWORK"
 	insistVariable  = "HALOX_TEST_INSIST"
@@ -73,7 +76,7 @@ func (program onDevices) run(p *mpi.Processes) error {
 	return errors.Join(streams.CloseAll(devices), platform.Close())
 }
 
-// overNetwork runs the program with messages over the network that is named, if one is.
+// overNetwork runs the program with messages over the network in the variable, if set.
 func (program onDevices) overNetwork(p *mpi.Processes) error {
 	return onDevices(func(p *mpi.Processes, devices []*streams.Device) (err error) {
 		n := mpi.Network(os.Getenv(networkVariable))
@@ -90,7 +93,7 @@ func (program onDevices) overNetwork(p *mpi.Processes) error {
 	}).run(p)
 }
 
-// tryNCCL says what comes of trying NCCL. Processes go on as ever afterwards.
+// tryNCCL prints the result of trying NCCL. Processes continue afterwards.
 func tryNCCL(p *mpi.Processes, devices []*streams.Device) error {
 	err := p.TryNCCL(context.Background(), devices[p.Rank%2])
 	fmt.Println("tried:", err, p.NCCL())
@@ -100,7 +103,7 @@ func tryNCCL(p *mpi.Processes, devices []*streams.Device) error {
 	return errors.Join(together(p), p.Disconnect(), together(p))
 }
 
-// oneWay has rank 1 send rank 0 a message many times.
+// oneWay makes rank 1 send a message to rank 0 many times.
 func oneWay(p *mpi.Processes, devices []*streams.Device) error {
 	if p.Rank == 0 {
 		return receive(p, devices[0], 100, 1, 1, 5)
@@ -108,7 +111,7 @@ func oneWay(p *mpi.Processes, devices []*streams.Device) error {
 	return send(p, devices[0], 100, 0, 1, 5)
 }
 
-// killed has the last rank end while the others wait for its messages.
+// killed ends the last rank while the others wait for its messages.
 func killed(p *mpi.Processes, devices []*streams.Device) error {
 	last := p.Size() - 1
 	if p.Rank == last {
@@ -117,20 +120,19 @@ func killed(p *mpi.Processes, devices []*streams.Device) error {
 	return receive(p, devices[0], 100, last, 1, 5)
 }
 
-// tryDevice says what comes of trying MPI with device memory. Processes go on as ever afterwards.
+// tryDevice prints the result of trying MPI with device memory. Processes continue afterwards.
 func tryDevice(p *mpi.Processes, devices []*streams.Device) error {
 	fmt.Println("tried:", p.TryDevice(context.Background(), devices[p.Rank%2], os.Getenv(insistVariable) != ""))
 	return errors.Join(together(p))
 }
 
-// otherLimits joins with a limit that no other process gives.
+// otherLimits joins with a different limit than the other processes.
 func otherLimits() error {
 	_, err := mpi.Join(context.Background(), mpi.Options{Limit: testmpi.Limit() + time.Duration(os.Getpid())})
 	return err
 }
 
-// together compares what processes say of themselves with what geometry says: all are on one
-// host here.
+// together compares the properties of the processes with the expected ones: here all are on one host.
 func together(p *mpi.Processes) error {
 	ctx := context.Background()
 	host, err := os.Hostname()
@@ -139,11 +141,11 @@ func together(p *mpi.Processes) error {
 	}
 	for rank := range p.Size() {
 		if p.Nodes[rank] != 0 || p.Locals[rank] != rank || p.Hosts[rank] != host {
-			return fmt.Errorf("rank %d is on host %q, number %d, there %d; this host is %q", rank, p.Hosts[rank], p.Nodes[rank], p.Locals[rank], host)
+			return fmt.Errorf("rank %d: got host %q, number %d, index %d; this host is %q", rank, p.Hosts[rank], p.Nodes[rank], p.Locals[rank], host)
 		}
 	}
 	if index, count := p.Local(); index != p.Rank || count != p.Size() {
-		return fmt.Errorf("%d of %d on this host", index, count)
+		return fmt.Errorf("got index %d of %d on this host", index, count)
 	}
 	for round := range 20 {
 		all, err := mpi.Gather(ctx, p, "numbers", []byte(strings.Repeat("x", p.Rank*round)))
@@ -152,13 +154,13 @@ func together(p *mpi.Processes) error {
 		}
 		for rank, b := range all {
 			if len(b) != rank*round {
-				return fmt.Errorf("round %d: %d bytes of rank %d", round, len(b), rank)
+				return fmt.Errorf("round %d: got %d bytes of rank %d", round, len(b), rank)
 			}
 		}
 		root := round % p.Size()
 		got, err := mpi.Broadcast(ctx, p, "a name", []byte(fmt.Sprint("by ", p.Rank, round)), root)
 		if err != nil || string(got) != fmt.Sprint("by ", root, round) {
-			return fmt.Errorf("round %d: broadcast %q: %w", round, got, err)
+			return fmt.Errorf("round %d: Broadcast: got %q: %w", round, got, err)
 		}
 	}
 	return tags(p)
@@ -171,7 +173,7 @@ func tags(p *mpi.Processes) error {
 	}
 	second, err := p.Tags(5)
 	if err != nil || second < first+10 {
-		return fmt.Errorf("tags %d, then %d: %w", first, second, err)
+		return fmt.Errorf("got tags %d, then %d: %w", first, second, err)
 	}
 	if _, err := p.Tags(1 << 40); err == nil {
 		return errors.New("2^40 tags")
@@ -179,10 +181,10 @@ func tags(p *mpi.Processes) error {
 	return nil
 }
 
-// lengths of messages: shorter than a piece, as long, of several pieces, odd.
+// lengths of messages: shorter than a piece, equal, several pieces, odd.
 var lengths = []int64{1, 63, 64, 65, 128, 129, 256, 257, 1000, 4096}
 
-// content is what one rank sends another in a round.
+// content is the data that one rank sends to another in a round.
 func content(n int64, from, to, index, round int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -191,8 +193,7 @@ func content(n int64, from, to, index, round int) []byte {
 	return b
 }
 
-// messages has each process send all others messages of all lengths, each by a goroutine of its
-// own, many times.
+// messages makes each process send messages of all lengths to all others many times, each by a separate goroutine.
 func messages(p *mpi.Processes, devices []*streams.Device) error {
 	first, err := p.Tags(len(lengths))
 	if err != nil {
@@ -259,13 +260,13 @@ func receive(p *mpi.Processes, d *streams.Device, n int64, from, tag, index int)
 			return err
 		}
 		if want := content(n, from, p.Rank, index, round); !bytes.Equal(e.host.Bytes(), want) {
-			return fmt.Errorf("round %d, %d bytes from rank %d: %x; want %x", round, n, from, e.host.Bytes(), want)
+			return fmt.Errorf("round %d, %d bytes from rank %d: got %x, want %x", round, n, from, e.host.Bytes(), want)
 		}
 	}
 	return nil
 }
 
-// end is a device's side of a message in a test.
+// end is the side of a message on a device in a test.
 type end struct {
 	field, host *streams.Memory
 	stream      *streams.Stream
@@ -286,7 +287,7 @@ func newEnd(d *streams.Device, n int64) (e *end, err error) {
 	return e, err
 }
 
-// agree has no process fail, then two of them.
+// agree is called with no failing process, then with two.
 func agree(p *mpi.Processes) error {
 	ctx := context.Background()
 	if err := p.Agree(ctx, "nothing", nil); err != nil {
@@ -303,7 +304,7 @@ func agree(p *mpi.Processes) error {
 			want = fmt.Sprintf("%s: %s", p.Name(rank), want)
 		}
 		if err == nil || !slices.Contains(strings.Split(err.Error(), "\n"), want) {
-			return fmt.Errorf("%q is not in: %w", want, err)
+			return fmt.Errorf("error must contain %q, got %w", want, err)
 		}
 	}
 	small, large := errors.New("small"), errors.New("large")
@@ -333,12 +334,12 @@ func agree(p *mpi.Processes) error {
 	}
 	err = p.Agree(ctx, "choose", mine, kinds...)
 	if err == nil || errors.Is(err, small) || !strings.Contains(err.Error(), "unknown") {
-		return fmt.Errorf("an unknown error is the worst: %w", err)
+		return fmt.Errorf("an unknown error must be the worst, got %w", err)
 	}
-	return p.Err() // an error that all know of is none of the processes
+	return p.Err() // an error known to all is not a failure of the processes
 }
 
-// fails has the last rank fail while the others wait for it.
+// fails makes the last rank fail while the others wait for it.
 func fails(p *mpi.Processes) error {
 	ctx := context.Background()
 	if _, err := mpi.Gather(ctx, p, "all", 0); err != nil {
@@ -357,7 +358,7 @@ func fails(p *mpi.Processes) error {
 	return err
 }
 
-// stopped has a process stop, as if its host were gone. All others wait, for each other too.
+// stopped stops a process, as if its host failed. All others wait, also for each other.
 func stopped(p *mpi.Processes, who int) error {
 	ctx := context.Background()
 	if _, err := mpi.Gather(ctx, p, "all", 0); err != nil {
@@ -365,14 +366,14 @@ func stopped(p *mpi.Processes, who int) error {
 	}
 	if p.Rank == who {
 		err := syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		time.Sleep(10 * time.Minute) // other threads may stop a little later than this one has asked for it
+		time.Sleep(10 * time.Minute) // other threads may stop slightly later than requested
 		return err
 	}
 	_, err := mpi.Gather(ctx, p, "results", 0)
 	return err
 }
 
-// hangs has the last rank send nothing, though it lives.
+// hangs makes the last rank send nothing, although it runs.
 func hangs(p *mpi.Processes, devices []*streams.Device) error {
 	last := p.Size() - 1
 	if p.Rank == last {
@@ -382,7 +383,7 @@ func hangs(p *mpi.Processes, devices []*streams.Device) error {
 	return receive(p, devices[0], 100, last, 1, 5)
 }
 
-// firstAlone has all but the last rank take the first processes.
+// firstAlone makes all but the last rank call First.
 func firstAlone(p *mpi.Processes) error {
 	if p.Rank == p.Size()-1 {
 		<-p.Context().Done()
@@ -392,8 +393,59 @@ func firstAlone(p *mpi.Processes) error {
 	return err
 }
 
-// apart has processes make different calls at the same time: the first gathers, the second broadcasts, the third ends.
-func apart(p *mpi.Processes) error {
+// duplicated uses a group and its duplicate at once, in different orders. In the duplicate rank 0 waits for longer
+// than the limit of the group.
+func duplicated(p *mpi.Processes) error {
+	ctx, held := context.Background(), make(chan struct{})
+	d, err := p.Duplicate(ctx, testLimit)
+	if err != nil {
+		return err
+	}
+	background := make(chan error, 1)
+	go func() {
+		if p.Rank > 0 {
+			<-held
+		}
+		all, err := mpi.Gather(ctx, d, "files", p.Rank)
+		if err == nil && !slices.Equal(all, []int{0, 1, 2}[:p.Size()]) {
+			err = fmt.Errorf("got %v", all)
+		}
+		to, from := []byte(fmt.Sprint("by ", p.Rank)), make([]byte, 4)
+		if p.Rank == 1 {
+			err = errors.Join(err, d.SendBytes(ctx, "bytes", to, 0))
+		}
+		if p.Rank == 0 {
+			if err = errors.Join(err, d.ReceiveBytes(ctx, "bytes", from, 1)); string(from) != "by 1" {
+				err = errors.Join(err, fmt.Errorf("got %q", from))
+			}
+		}
+		background <- err
+	}()
+	over := make([]bool, 1)
+	for began := time.Now(); !over[0]; {
+		if over, err = mpi.Gather(ctx, p, "over", time.Since(began) > p.Limit()+p.Limit()/4); err != nil {
+			return err
+		}
+	}
+	close(held)
+	return errors.Join(<-background, d.Close(), d.Close())
+}
+
+// failsBehind makes the last rank fail in a duplicate while the others wait in the group.
+func failsBehind(p *mpi.Processes) error {
+	d, err := p.Duplicate(context.Background(), testLimit)
+	if err != nil {
+		return err
+	}
+	if p.Rank == p.Size()-1 {
+		return errors.Join(d.Fail(errors.New("the device is lost")), d.Close())
+	}
+	_, err = mpi.Gather(context.Background(), p, "results", 0)
+	return errors.Join(err, d.Close())
+}
+
+// mismatch makes processes call different functions: the first gathers, the second broadcasts, the third ends.
+func mismatch(p *mpi.Processes) error {
 	ctx := context.Background()
 	calls := []func() error{
 		func() error { _, err := mpi.Gather(ctx, p, "results", make([]byte, 100)); return err },
@@ -403,10 +455,10 @@ func apart(p *mpi.Processes) error {
 	if err := calls[p.Rank](); err != nil {
 		return err
 	}
-	return errors.New("it has met the others")
+	return errors.New("collective calls that differ: got no error")
 }
 
-// leaves has the last rank end without a word to the others.
+// leaves ends the last rank without notifying the others.
 func leaves(p *mpi.Processes) error {
 	if p.Rank == p.Size()-1 {
 		os.Exit(7)
@@ -415,7 +467,7 @@ func leaves(p *mpi.Processes) error {
 	return err
 }
 
-// misuse is what is refused.
+// misuse makes invalid calls.
 func misuse(p *mpi.Processes) error {
 	platform := streams.HostPlatform(1)
 	devices, err := platform.Open()
@@ -428,12 +480,12 @@ func misuse(p *mpi.Processes) error {
 	}
 	for _, other := range []int{p.Rank, -1, p.Size()} {
 		if _, err := p.NewSender(m.All(), other, 0, "nothing"); err == nil {
-			return fmt.Errorf("a message to rank %d", other)
+			return fmt.Errorf("a message to rank %d: got no error", other)
 		}
 	}
 	other := (p.Rank + 1) % p.Size()
 	if _, err := p.NewReceiver(streams.Span{}, other, 0, "nothing"); err == nil {
-		return errors.New("a message of no memory")
+		return errors.New("a message without memory: got no error")
 	}
 	t, err := p.NewReceiver(m.All(), other, 0, "never sent")
 	if err != nil {
@@ -442,11 +494,11 @@ func misuse(p *mpi.Processes) error {
 	return errors.Join(t.Close(), t.Close(), streams.CloseAll(devices), platform.Close(), p.Close(), p.Close(), afterwards(p))
 }
 
-// afterwards is what is refused of processes that are closed, and what does nothing.
+// afterwards calls methods of closed processes, which return errors or have no effect.
 func afterwards(p *mpi.Processes) error {
 	p.Abort(3)
-	if err := p.Agree(context.Background(), "go on", nil); err == nil || !strings.Contains(err.Error(), "mpi: go on: the processes have ended together") {
-		return fmt.Errorf("after the end: %w", err)
+	if err := p.Agree(context.Background(), "go on", nil); err == nil || !strings.Contains(err.Error(), "mpi: go on: the processes are closed") {
+		return fmt.Errorf("after Close: got %w", err)
 	}
 	return nil
 }

@@ -9,40 +9,40 @@ import (
 	binding "github.com/halox/halox/internal/mpi"
 )
 
-// MaxRecord is the most bytes that a record of a Queue has.
+// MaxRecord is the largest size of a record of a Queue in bytes.
 const MaxRecord = batchBytes - batchHead - recordHead
 
 const (
 	batchBytes = 64 << 10
 	batchHead  = 8 // two words: the number of bytes used, and whether the batch is the last of a turn
-	recordHead = 4 // the length of the record
-	maxSending = 4 // batches to one process that MPI has at a time
+	recordHead = 4 // length of the record
+	maxSending = 4 // batches to one process that MPI sends at a time
 )
 
-// Queue carries records of bytes between this process and all others during a turn, which all begin and end. Records
-// from one process to another arrive in order. Records that are put while MPI has enough to send travel together.
-// Several goroutines may put; one calls Begin, Take, End and Close.
+// Queue transfers records of bytes between all processes during a turn, which all begin and end. Records from one
+// process to another arrive in order. Records queued while MPI is busy are sent together. Several goroutines may
+// call Put; only one calls Begin, Take, End and Close.
 type Queue struct {
 	processes *Processes
 	tag       int
 	lock      sync.Mutex
 	peers     []*peerQueue // by rank; nil for this process
 	others    []*peerQueue // all but this process
-	ended     bool         // nothing more is put in this turn
+	ended     bool         // no more records in this turn
 }
 
-// peerQueue is what a process exchanges with one other.
+// peerQueue holds the batches to and from one other process.
 type peerQueue struct {
 	rank    int
 	in      *binding.Memory
 	receive binding.Request
 	over    bool     // the last batch of the turn has arrived
-	out     []*batch // in order; MPI has the first ones
-	sending int      // how many MPI has
+	out     []*batch // in order; MPI sends the first ones
+	sending int      // number of batches that MPI is sending
 	free    []*batch
 }
 
-// batch is a message of MPI: records, one after the other.
+// batch is an MPI message of consecutive records.
 type batch struct {
 	memory  *binding.Memory
 	used    int
@@ -68,7 +68,7 @@ func (p *Processes) NewQueue() (q *Queue, err error) {
 	return q, nil
 }
 
-// Begin begins a turn. The one before is over on all processes.
+// Begin begins a turn. The previous turn must be over on all processes.
 func (q *Queue) Begin() error {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -82,17 +82,17 @@ func (q *Queue) Begin() error {
 	return nil
 }
 
-// fail tells all processes of an error.
+// fail reports an error to all processes.
 func (q *Queue) fail(direction string, o *peerQueue, err error) error {
 	return q.processes.Fail(fmt.Errorf("mpi: records %s %s: %w", direction, q.processes.Name(o.rank), err))
 }
 
-// Put queues a record for another process: a head followed by a body, which may both be changed afterwards. After End
-// it does nothing. The record leaves with the next Flush.
+// Put queues a record for another process: a head followed by a body, both of which it copies. After End it has no
+// effect. The record is sent by the next Flush.
 func (q *Queue) Put(to int, head, body []byte) error {
 	n := len(head) + len(body)
 	if n > MaxRecord {
-		return fmt.Errorf("mpi: a record has at most %d bytes, got %d", MaxRecord, n)
+		return fmt.Errorf("mpi: record: must have at most %d bytes, got %d", MaxRecord, n)
 	}
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -110,7 +110,7 @@ func (q *Queue) Put(to int, head, body []byte) error {
 	return nil
 }
 
-// room returns a batch, behind those that MPI has, with room for so many bytes.
+// room returns a batch that MPI is not sending, with space for the given bytes.
 func (p *peerQueue) room(bytes int) (*batch, error) {
 	if n := len(p.out); n > p.sending && p.out[n-1].used+bytes <= batchBytes {
 		return p.out[n-1], nil
@@ -131,7 +131,7 @@ func (p *peerQueue) room(bytes int) (*batch, error) {
 	return b, nil
 }
 
-// setLast says in the batch whether it is the last of the turn.
+// setLast marks the batch as the last of the turn, or not.
 func (b *batch) setLast(last bool) {
 	b.memory.Bytes[4] = 0
 	if last {
@@ -139,14 +139,14 @@ func (b *batch) setLast(last bool) {
 	}
 }
 
-// IsFull reports whether so much waits to be sent to a process that those who put should wait if they can.
+// IsFull reports whether so much waits to be sent to a process that callers of Put should wait if they can.
 func (q *Queue) IsFull(to int) bool {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	return len(q.peers[to].out) >= 2*maxSending
 }
 
-// Flush has MPI send what was put, unless it has enough to send already. It is called again and again.
+// Flush sends queued records, unless MPI is busy. It must be called repeatedly.
 func (q *Queue) Flush() error {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -182,9 +182,9 @@ func (q *Queue) push(o *peerQueue) error {
 	return nil
 }
 
-// Take calls take for the records that have arrived, those of each process in the order in which they were put, and
-// reports whether there were some. A record is valid until take returns; take may call Put. After a failure of any
-// process Take returns that.
+// Take calls take for each record that has arrived, those of each process in order, and reports whether there were
+// any. A record is valid until take returns; take may call Put. After a failure of any process Take returns its
+// error.
 func (q *Queue) Take(take func(from int, record []byte) error) (some bool, err error) {
 	if err := q.processes.Err(); err != nil {
 		return false, err
@@ -222,12 +222,12 @@ func (q *Queue) arrived(o *peerQueue) (bool, error) {
 func (p *peerQueue) each(take func(from int, record []byte) error) error {
 	used := int(binary.LittleEndian.Uint32(p.in.Bytes))
 	if used < batchHead || used > batchBytes {
-		return fmt.Errorf("mpi: a batch of %d bytes", used)
+		return fmt.Errorf("mpi: batch: length must be within the batch, got %d bytes", used)
 	}
 	for rest := p.in.Bytes[batchHead:used]; len(rest) > 0; {
 		n := int(binary.LittleEndian.Uint32(rest))
 		if rest = rest[recordHead:]; n > len(rest) {
-			return fmt.Errorf("mpi: a record of %d bytes where %d are left", n, len(rest))
+			return fmt.Errorf("mpi: record: must have at most %d bytes, got %d", len(rest), n)
 		}
 		if err := take(p.rank, rest[:n]); err != nil {
 			return err
@@ -237,7 +237,7 @@ func (p *peerQueue) each(take func(from int, record []byte) error) error {
 	return nil
 }
 
-// next expects a batch after one that was taken, unless that was the last.
+// next receives the batch after one that was taken, unless that was the last.
 func (q *Queue) next(o *peerQueue) error {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -251,7 +251,8 @@ func (q *Queue) expect(o *peerQueue) error {
 	return q.processes.data.Irecv(&o.receive, o.in.Bytes, o.rank, q.tag)
 }
 
-// End tells all processes that nothing more is put in this turn. Take and Flush are called until IsOver.
+// End tells all processes that this one puts no more records in this turn. Take and Flush must be called until
+// IsOver.
 func (q *Queue) End() error {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -269,14 +270,14 @@ func (q *Queue) End() error {
 	return nil
 }
 
-// HasEnded reports whether everything that a process has put in this turn was taken, and it puts no more.
+// HasEnded reports whether all records of a process in this turn were taken, and it puts no more.
 func (q *Queue) HasEnded(from int) bool {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	return q.peers[from].over
 }
 
-// IsOver reports whether the turn is over for this process: all have ended it, and everything that was put was sent.
+// IsOver reports whether the turn is over for this process: all have ended it, and all records were sent.
 func (q *Queue) IsOver() bool {
 	q.lock.Lock()
 	defer q.lock.Unlock()
@@ -288,7 +289,8 @@ func (q *Queue) IsOver() bool {
 	return q.ended
 }
 
-// Close frees the memory of the queue, except for what MPI may still use after a failure. Closing twice does nothing.
+// Close frees the memory of the queue, except for memory that MPI may still use after a failure. Closing twice is
+// allowed.
 func (q *Queue) Close() error {
 	for _, o := range q.others {
 		if done, err := o.receive.Test(); done && err == nil {
@@ -304,8 +306,8 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// Wire carries bytes of host memory between this process and another by MPI alone: what it takes bounds what messages
-// between their devices take. One thread uses it.
+// Wire transfers bytes of host memory between this process and another by MPI. Its speed bounds that of messages
+// between their devices. Only one thread uses it.
 type Wire struct {
 	processes  *Processes
 	other, tag int
@@ -313,16 +315,18 @@ type Wire struct {
 	request    binding.Request
 }
 
-// NewWire makes one for so many bytes. The other process makes one too, with the same tag. Close frees it.
+// NewWire creates a wire for messages of the given bytes. The other process must create one too, with the same
+// tag. Close frees it.
 func (p *Processes) NewWire(bytes int64, other, tag int) (*Wire, error) {
 	if other < 0 || other >= p.Size() || other == p.Rank {
-		return nil, fmt.Errorf("mpi: bytes between ranks %d and %d of %d", p.Rank, other, p.Size())
+		return nil, fmt.Errorf("mpi: wire: rank must be another one below %d, got %d on rank %d",
+			p.Size(), other, p.Rank)
 	}
 	m, err := binding.NewMemory(int(bytes))
 	return &Wire{processes: p, other: other, tag: tag, memory: m}, err
 }
 
-// Send sends all bytes, and returns when MPI is done with them. Where it fails all processes are told.
+// Send sends all bytes, and returns when MPI no longer uses them. An error is reported to all processes.
 func (w *Wire) Send() error {
 	return w.carry(w.processes.data.Isend(&w.request, w.memory.Bytes, w.other, w.tag))
 }
@@ -332,19 +336,19 @@ func (w *Wire) Receive() error {
 	return w.carry(w.processes.data.Irecv(&w.request, w.memory.Bytes, w.other, w.tag))
 }
 
-// carry waits for a request that has begun, unless it could not.
+// carry waits for a request, if it has begun.
 func (w *Wire) carry(err error) error {
 	p := w.processes
 	if err == nil {
 		err = w.request.Wait(p.failure.ctx, p.options.Limit)
 	}
 	if err != nil && p.Err() == nil {
-		_ = p.Fail(err) // which has it too
+		_ = p.Fail(err) // which keeps it too
 	}
 	return err
 }
 
-// Close frees the memory; after a failure, when MPI may still use it, it does not.
+// Close frees the memory, unless MPI may still use it after a failure.
 func (w *Wire) Close() error {
 	if w.processes.Err() == nil {
 		w.memory.Free()

@@ -8,15 +8,15 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Use has messages that are made from now on carried by one network between processes of one host, and by one between
-// hosts. Without it both are Pieces. All processes must call it, with the same.
+// Use selects the networks of messages created afterwards: one between processes of one host, and one between
+// hosts. The default for both is Pieces. All processes must call it, with the same arguments.
 func (p *Processes) Use(sameHost, interHost Network) error {
 	for _, n := range []Network{sameHost, interHost} {
 		if !slices.Contains(networks, n) {
-			return fmt.Errorf("mpi: there is no network %q", n)
+			return fmt.Errorf("mpi: network: must be known, got %q", n)
 		}
 		if n == NCCL && p.pairs == nil {
-			return errors.New("mpi: network nccl is not open, see TryNCCL")
+			return errors.New("mpi: network nccl: must be opened by TryNCCL")
 		}
 	}
 	p.sameHost, p.interHost = sameHost, interHost
@@ -34,7 +34,7 @@ func (p *Processes) networkTo(other int) Network {
 	return p.interHost
 }
 
-// newCarrier makes what carries a message, at the end that sends or at the other one.
+// newCarrier returns the carrier of a message, for the sending or the receiving end.
 func (m *message) newCarrier(sends bool) (carrier, error) {
 	network := m.processes.networkTo(m.other)
 	if network != Pieces && m.span.Memory.Device().HostMemory {
@@ -56,7 +56,7 @@ func (m *message) newCarrier(sends bool) (carrier, error) {
 	return &piecesIn{pieces: p}, nil
 }
 
-// startMessage makes a message and its carrier, which it runs.
+// startMessage creates a message and its carrier, and runs it.
 func (p *Processes) startMessage(span streams.Span, other, tag int, name string, sends bool) (*message, error) {
 	m, err := p.newMessage(span, other, tag, name)
 	if err != nil {
@@ -76,21 +76,20 @@ func (p *Processes) startMessage(span streams.Span, other, tag int, name string,
 	return m, nil
 }
 
-// Sender sends the bytes of a span of device memory to another process, any number of times. One
-// thread uses it.
+// Sender sends the bytes of a span of device memory to another process, repeatedly. Only one thread uses it.
 type Sender struct {
 	*message
 	sent int64
 }
 
-// NewSender makes a sender to a rank, whose Receiver has the same tag and length. name names the
-// message and the other process, for errors. Close frees it.
+// NewSender creates a sender to a rank, whose Receiver has the same tag and length. name describes the message and
+// the other process, for errors. Close frees it.
 func (p *Processes) NewSender(src streams.Span, to, tag int, name string) (*Sender, error) {
 	m, err := p.startMessage(src, to, tag, name, true)
 	return &Sender{message: m}, err
 }
 
-// Ready makes the stream wait until what was sent last has left the span, which may then be written.
+// Ready makes the stream wait until the last message has left the span, which may then be overwritten.
 func (s *Sender) Ready(group *streams.WorkerGroup, stream *streams.Stream) error {
 	if s.sent == 0 {
 		return nil
@@ -98,8 +97,8 @@ func (s *Sender) Ready(group *streams.WorkerGroup, stream *streams.Stream) error
 	return s.follow(group, stream, s.sent)
 }
 
-// Send sends what the span holds when all work queued on the stream is done. Before the next Send, Ready
-// must be called.
+// Send sends the content of the span after all work queued on the stream. Ready must be called before the next
+// Send.
 func (s *Sender) Send(stream *streams.Stream) error {
 	if err := stream.Record(s.ready); err != nil {
 		return err
@@ -109,39 +108,36 @@ func (s *Sender) Send(stream *streams.Stream) error {
 	return nil
 }
 
-// Close ends the sender. Closing twice is no error.
+// Close ends the sender. Closing twice is allowed.
 func (s *Sender) Close() error { return s.close() }
 
-// Receiver receives messages of a Sender of another process into a span of device memory. One
-// thread uses it.
+// Receiver receives messages of a Sender of another process into a span of device memory. Only one thread uses it.
 type Receiver struct {
 	*message
 	expected int64
 }
 
-// NewReceiver makes a receiver from a rank, whose Sender has the same tag and length. name names
-// the message and the other process, for errors. Close frees it.
+// NewReceiver creates a receiver from a rank, whose Sender has the same tag and length. name describes the message
+// and the other process, for errors. Close frees it.
 func (p *Processes) NewReceiver(dst streams.Span, from, tag int, name string) (*Receiver, error) {
 	m, err := p.startMessage(dst, from, tag, name, false)
 	return &Receiver{message: m}, err
 }
 
-// Expect begins to receive one message, in the step of the stream that Receive will have wait. What Done was called for
-// last is waited for before the span is written.
+// Expect begins to receive one message, in the step of the stream that will be passed to Receive. The span is
+// written after the work of the last Done.
 func (r *Receiver) Expect(s *streams.Stream) {
 	r.expected++
 	r.begin(s)
 }
 
-// Receive makes s wait until the message expected last lies in the span. The host waits until
-// all of it has come.
+// Receive makes s wait until the last expected message is in the span. The host waits until all of it has arrived.
 func (r *Receiver) Receive(c *streams.WorkerGroup, s *streams.Stream) error {
 	return r.follow(c, s, r.expected)
 }
 
-// Done says that what was queued on s is the last to read the message. It comes before the next
-// Expect.
+// Done marks the work queued on s as the last to read the message. It must be called before the next Expect.
 func (r *Receiver) Done(s *streams.Stream) error { return s.Record(r.ready) }
 
-// Close ends the receiver. Closing twice is no error.
+// Close ends the receiver. Closing twice is allowed.
 func (r *Receiver) Close() error { return r.close() }

@@ -20,9 +20,9 @@ func (p *Processes) until(ctx context.Context) (context.Context, context.CancelF
 	return merged, func() { stop(); end(nil) }
 }
 
-// Gather returns what each process gives, by rank. Values travel as JSON, []byte as it is. All processes must call it.
-// what names the purpose: processes that meet for different purposes, because they have not made the same collective
-// calls before, all get an error that says which process came for what. It waits for the others for at most
+// Gather returns the values of all processes, by rank. Values are encoded as JSON, except for []byte. All
+// processes must call it. what names the purpose: if processes call it for different purposes, because their
+// collective calls differ, all get an error that names both purposes. It waits for the others for at most
 // Options.Limit.
 func Gather[T any](ctx context.Context, p *Processes, what string, mine T) ([]T, error) {
 	if p.IsAlone() {
@@ -49,8 +49,8 @@ func Gather[T any](ctx context.Context, p *Processes, what string, mine T) ([]T,
 	return all, nil
 }
 
-// Broadcast returns, on all processes, what the root gives; what others give is ignored. All must call it, see
-// [Gather].
+// Broadcast returns, on all processes, the value of the root; other values are ignored. All processes must call
+// it, see [Gather].
 func Broadcast[T any](ctx context.Context, p *Processes, what string, mine T, root int) (T, error) {
 	if p.IsAlone() {
 		return mine, nil
@@ -79,7 +79,7 @@ func Broadcast[T any](ctx context.Context, p *Processes, what string, mine T, ro
 	return got, nil
 }
 
-// gather gathers bytes within a collective call. Those of each process travel after what they are for.
+// gather gathers bytes in a collective call. The bytes of each process follow its purpose.
 func (p *Processes) gather(ctx context.Context, what string, b []byte) ([][]byte, error) {
 	mine := binary.LittleEndian.AppendUint16(nil, uint16(min(len(what), math.MaxUint16)))
 	mine = append(mine, what[:min(len(what), math.MaxUint16)]...)
@@ -90,7 +90,7 @@ func (p *Processes) gather(ctx context.Context, what string, b []byte) ([][]byte
 	}
 	for rank, other := range all {
 		if !bytes.HasPrefix(other, mine[:head]) {
-			return nil, fmt.Errorf("%s has come for %q, and %s for %q: all must make the same calls in the same order",
+			return nil, fmt.Errorf("%s called for %q, and %s for %q: all must make the same calls in the same order",
 				p.Name(rank), forWhat(other), p.Name(p.Rank), what)
 		}
 		all[rank] = other[head:]
@@ -98,7 +98,7 @@ func (p *Processes) gather(ctx context.Context, what string, b []byte) ([][]byte
 	return all, nil
 }
 
-// forWhat returns for what a process has given a piece.
+// forWhat returns the purpose in the bytes of a process.
 func forWhat(piece []byte) string {
 	if len(piece) < 2 {
 		return ""
@@ -107,13 +107,13 @@ func forWhat(piece []byte) string {
 	return string(piece[2:min(len(piece), 2+n)])
 }
 
-// together makes a collective call. Where it fails all processes are told.
+// together makes a collective call. An error is reported to all processes.
 func (p *Processes) together(ctx context.Context, what string, call func(context.Context) error) error {
 	if err := p.Err(); err != nil {
 		return fmt.Errorf("mpi: %s: %w", what, err)
 	}
 	if p.gone {
-		return fmt.Errorf("mpi: %s: the processes have ended together", what)
+		return fmt.Errorf("mpi: %s: the processes are closed", what)
 	}
 	merged, end := p.until(ctx)
 	defer end()
@@ -127,13 +127,13 @@ func (p *Processes) together(ctx context.Context, what string, call func(context
 	return p.Fail(fmt.Errorf("mpi: %s: %w", what, err))
 }
 
-// Agree returns nil on all processes if all give nil, else an error on all. All must call it: it is how processes do
-// something together that each may fail at.
+// Agree returns nil on all processes if all pass nil, and otherwise an error on all. All processes must call it,
+// after an operation that may fail on each.
 //
-// Without kinds the error joins that of this process and those of the others, as *[RemoteError], each text once. With
-// kinds it is the worst error alone: kinds are in ascending order, errors that wrap none of them are worse, and the end
-// of a context is the worst. Where this process has an error of the worst kind it gets its own, else a *[RemoteError]
-// that wraps the kind.
+// Without kinds the error joins that of this process and those of the others, as *[RemoteError], without
+// duplicates. With kinds it is only the worst error: kinds are in ascending order, errors that wrap none of them
+// are worse, and the end of a context is the worst. A process with an error of the worst kind gets its own error,
+// the others a *[RemoteError] that wraps the kind.
 func (p *Processes) Agree(ctx context.Context, what string, mine error, kinds ...error) error {
 	if p.IsAlone() {
 		return mine
@@ -141,11 +141,11 @@ func (p *Processes) Agree(ctx context.Context, what string, mine error, kinds ..
 	own := outcome{Kind: kindOf(mine, kinds)}
 	if mine != nil {
 		own.Text = mine.Error()
-		ctx = context.WithoutCancel(ctx) // it may be what has ended, and the others need to know why
+		ctx = context.WithoutCancel(ctx) // it may have ended, and the others need to know why
 	}
 	all, err := Gather(ctx, p, what, own)
 	if err != nil && mine != nil && strings.Contains(err.Error(), mine.Error()) {
-		return mine // another had the same error, and has failed since
+		return mine // another process had the same error, and has failed since
 	}
 	if err != nil {
 		return errors.Join(mine, err)
@@ -162,13 +162,13 @@ func (p *Processes) Agree(ctx context.Context, what string, mine error, kinds ..
 	return errors.Join(errs...)
 }
 
-// outcome is what a process gives to Agree: the number of the error's kind, 0 if it has none, and the error's text.
+// outcome is the argument of Agree on a process: the number of the error's kind, 0 for nil, and the error's text.
 type outcome struct {
 	Kind int
 	Text string
 }
 
-// kindOf returns 0 for nil, the place of the first kind that the error wraps from 1 on, the next number for other
+// kindOf returns 0 for nil, 1 plus the index of the first kind that the error wraps, the next number for other
 // errors, and the one after that for the end of a context.
 func kindOf(err error, kinds []error) int {
 	switch {
@@ -185,7 +185,7 @@ func kindOf(err error, kinds []error) int {
 	return len(kinds) + 1
 }
 
-// worst returns the worst of the errors of all processes.
+// worst returns the worst error of all processes.
 func (p *Processes) worst(all []outcome, mine error, kinds []error) error {
 	worst := p.Rank
 	for rank, other := range all {
@@ -211,12 +211,12 @@ func (p *Processes) remote(rank int, o outcome, kinds []error) error {
 	return e
 }
 
-// First returns the first n of the processes, with ranks, hosts and tags of their own; nil on the others. All processes
-// call it. Those that get them close them before these. Where these have opened NCCL, messages of those take Pieces
-// before Use. A failure of any of these processes ends what those wait for too.
+// First returns the first n processes as a group with separate ranks, hosts and tags; nil on the others. All
+// processes must call it. The group must be closed before this one. If this group has opened NCCL, messages of the
+// new group use Pieces until Use. A failure in this group also ends waits in the new one.
 func (p *Processes) First(ctx context.Context, n int) (*Processes, error) {
 	if n < 1 || n > p.Size() {
-		return nil, fmt.Errorf("mpi: the first %d of %d processes", n, p.Size())
+		return nil, fmt.Errorf("mpi: number of processes: must be between 1 and %d, got %d", p.Size(), n)
 	}
 	color := 0
 	if p.Rank >= n {
@@ -242,22 +242,70 @@ func (p *Processes) First(ctx context.Context, n int) (*Processes, error) {
 		return nil, p.Fail(err)
 	}
 	first.whole = p
-	if p.pairs == nil { // which these would have to open themselves
+	if p.pairs == nil { // the new group must open it itself
 		first.sameHost, first.interHost = p.sameHost, p.interHost
 	}
 	first.unhook = context.AfterFunc(p.failure.ctx, func() { first.failure.set(p.failure.err()) })
 	return first, nil
 }
 
-// Close ends the work together: it waits until all processes have called it, at most as long as
-// the limit, and ends MPI where Join has started it. After a failure it does not wait and MPI
-// is left as it is: the process ends soon, best by Abort. Closing twice is no error.
+// Duplicate returns a group of the same processes with separate messages and collective calls, for another goroutine:
+// calls of the two groups need no common order. limit is the longest wait in it. It may exceed that of this group, for
+// waits until others have written files: both groups detect processes that have ended, and share their failures. All
+// processes must call it. The duplicate must be closed before this group. Its messages use Pieces.
+func (p *Processes) Duplicate(ctx context.Context, limit time.Duration) (*Processes, error) {
+	if p.IsAlone() {
+		return Alone(), nil
+	}
+	d := &Processes{
+		Rank: p.Rank, Hosts: p.Hosts, Nodes: p.Nodes, Locals: p.Locals, Library: p.Library,
+		options: p.options, library: p.library, lent: true, watch: p.watch, failure: p.failure, whole: p,
+		lastTag: p.lastTag, sameHost: Pieces, interHost: Pieces,
+	}
+	d.options.Limit = limit
+	what := "duplicate the processes"
+	err := p.together(ctx, what, func(ctx context.Context) (err error) {
+		if _, err = p.gather(ctx, what, nil); err != nil {
+			return err
+		}
+		if d.control, err = p.control.Dup(ctx, p.options.Limit); err != nil {
+			return err
+		}
+		d.data, err = p.control.Dup(ctx, p.options.Limit)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// closeDuplicate waits until all processes have called it, and frees the communicators.
+func (p *Processes) closeDuplicate(ctx context.Context) error {
+	if p.Err() == nil {
+		if _, err := Gather(ctx, p, "close", 0); err != nil {
+			return err
+		}
+	}
+	if p.Err() != nil {
+		return nil
+	}
+	p.gone = true
+	return errors.Join(p.data.Free(), p.control.Free())
+}
+
+// Close waits until all processes have called it, for at most the limit, and finalizes MPI if Join has initialized
+// it. After a failure it does not wait, and MPI stays initialized: the process should end soon, preferably by
+// Abort. Closing twice is allowed.
 func (p *Processes) Close() error {
 	if p == nil || p.control == nil || p.closed {
 		return nil
 	}
 	p.closed = true
 	ctx := context.Background()
+	if p.whole != nil && p.unhook == nil {
+		return p.closeDuplicate(ctx)
+	}
 	err := p.meetAtEnd(ctx)
 	close(p.watch.end)
 	<-p.watch.ended
@@ -279,8 +327,8 @@ func (p *Processes) Close() error {
 	return p.library.Finalize(ctx, p.options.Limit)
 }
 
-// Disconnect ends what networks hold on devices, which comes before those are closed. Messages must be closed before.
-// Messages that are made afterwards need Use again, where they are to take another network than Pieces.
+// Disconnect frees the objects of networks on devices. It must be called before those devices are closed, and
+// after messages are closed. Messages created afterwards use Pieces until Use is called again.
 func (p *Processes) Disconnect() error {
 	if p == nil || p.pairs == nil {
 		return nil
@@ -290,24 +338,24 @@ func (p *Processes) Disconnect() error {
 	return ended.close(p.Err())
 }
 
-// meetAtEnd waits for all, and has all take leave.
+// meetAtEnd waits for all processes, and exchanges the last notes.
 func (p *Processes) meetAtEnd(ctx context.Context) error {
 	if p.Err() != nil {
-		return nil // who called knows it
+		return nil // the caller has the error
 	}
-	if _, err := Gather(ctx, p, "end together", 0); err != nil {
+	if _, err := Gather(ctx, p, "close", 0); err != nil {
 		return err
 	}
 	close(p.watch.quiet)
-	if err := p.together(ctx, "end together", p.awaitLeave); err != nil {
+	if err := p.together(ctx, "close", p.awaitLeave); err != nil {
 		return err
 	}
-	// MPI may keep a last note until it is called again, and MPI_Finalize waits for who waits for that.
-	return p.together(ctx, "end together",
+	// MPI may keep a last note until it is called again, and MPI_Finalize waits for the receiver of that note.
+	return p.together(ctx, "close",
 		func(ctx context.Context) error { return p.control.Barrier(ctx, p.options.Limit) })
 }
 
-// awaitLeave waits until nothing is under way between the threads that listen.
+// awaitLeave waits until no notes are in flight between the threads that listen.
 func (p *Processes) awaitLeave(ctx context.Context) error {
 	timer := time.NewTimer(p.options.Limit)
 	defer timer.Stop()
@@ -315,22 +363,22 @@ func (p *Processes) awaitLeave(ctx context.Context) error {
 	case <-p.watch.left:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("not all have taken leave within %v", p.options.Limit)
+		return fmt.Errorf("not all processes have sent their last note within %v", p.options.Limit)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// How long all wait before they are ended: MPICH's launcher loses what it has not passed on by
-// then, and rank 0 is to speak before others end it.
+// Delays before Abort: the launcher of MPICH loses output that it has not forwarded, and rank 0 should print its
+// error before the others end it.
 const (
 	passedOn = 500 * time.Millisecond
 	grace    = 2 * time.Second
 )
 
-// Abort ends this process and all others, with that exit code, after a failure. It waits a little, so that what was
-// printed is seen, and other ranks than 0 longer, so that rank 0 can speak. Where a program has lent its communicator
-// it does nothing: how its processes end is the program's. Nor does it where Close has ended MPI.
+// Abort ends this process and all others with the exit code, after a failure. It waits briefly so that output is
+// forwarded, longer on ranks other than 0 so that rank 0 can print its error. It has no effect on a communicator
+// passed to Lend, whose program decides how it ends, or after Close has finalized MPI.
 func (p *Processes) Abort(code int) {
 	if p == nil || p.control == nil || p.lent || p.ended {
 		return
@@ -340,21 +388,20 @@ func (p *Processes) Abort(code int) {
 	} else {
 		time.Sleep(grace)
 	}
-	_ = p.library.Abort(code) // it does not return, but where MPI fails: then the caller ends the process
+	_ = p.library.Abort(code) // does not return unless MPI fails: then the caller ends the process
 }
 
-// Tags of the communicator of collective calls.
+// Tags of the communicator for collective calls.
 const bytesTag = 1
 
-// SendBytes sends bytes to a process that calls ReceiveBytes for as many, piece by piece. It
-// returns when they may be changed, and waits for the other at most as long as the limit for each
-// piece. Between two processes the calls are in the same order on both. Where it fails all
-// processes are told.
+// SendBytes sends bytes to a process that calls ReceiveBytes for the same number, piece by piece. It returns when
+// they may be changed, and waits for at most the limit per piece. Calls between two processes must be in the same
+// order on both. An error is reported to all processes.
 func (p *Processes) SendBytes(ctx context.Context, what string, b []byte, to int) error {
 	return p.inPieces(ctx, fmt.Sprintf("%s, to %s", what, p.Name(to)), b, to, true)
 }
 
-// ReceiveBytes fills b with what a process sends by SendBytes.
+// ReceiveBytes fills b with the bytes that a process sends by SendBytes.
 func (p *Processes) ReceiveBytes(ctx context.Context, what string, b []byte, from int) error {
 	return p.inPieces(ctx, fmt.Sprintf("%s, from %s", what, p.Name(from)), b, from, false)
 }

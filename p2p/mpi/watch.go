@@ -11,11 +11,11 @@ import (
 	binding "github.com/halox/halox/internal/mpi"
 )
 
-// How a process listens. It sends notes at intervals much shorter than the time after which a process counts as gone,
-// so that a process that runs is never taken for one that has ended.
+// Parameters of the heartbeat. Notes are sent at intervals much shorter than the time after which a process counts
+// as gone, so that a running process is never taken for one that has ended.
 const (
 	lookEvery = 5 * time.Millisecond
-	maxGap    = time.Second // what counts between two looks: while this process was stopped, others were not silent
+	maxGap    = time.Second // longest gap that counts: while this process was stopped, the others were not silent
 	beats     = 20          // notes within the time after which a process counts as gone
 )
 
@@ -31,9 +31,10 @@ const (
 	bye    byte = 3 // the last note of a process that ends without a failure
 )
 
-// watch is the goroutine by which a process learns whether the others still run. Rank 0 and each other rank exchange
-// notes several times within half the limit. A process that has failed tells rank 0, which tells all others. Each note
-// is received from a given rank: MPICH over UCX has lost notes between hosts that were received from MPI_ANY_SOURCE.
+// watch is the goroutine that detects whether the other processes still run. Rank 0 and each other rank exchange
+// notes several times within half the limit. A process that has failed notifies rank 0, which notifies all others.
+// Each note is received from a given rank: MPICH over UCX has lost notes between hosts that were received from
+// MPI_ANY_SOURCE.
 type watch struct {
 	hosts   []string // by rank
 	limit   time.Duration
@@ -41,9 +42,9 @@ type watch struct {
 	comm    *binding.Comm
 	peers   []*peer
 	news    chan struct{} // this process has failed
-	quiet   chan struct{} // closed to have it send the last notes
-	left    chan struct{} // closed when it and its peers have sent them
-	end     chan struct{} // closed to have it end
+	quiet   chan struct{} // closed to send the last notes
+	left    chan struct{} // closed when the last notes were sent and received
+	end     chan struct{} // closed to end the goroutine
 	ended   chan struct{}
 }
 
@@ -54,12 +55,12 @@ type peer struct {
 	receive  binding.Request
 	send     binding.Request
 	silent   time.Duration
-	told     bool // of the failure
+	told     bool // it knows of the failure
 	farewell bool // the last note to it was sent
-	gone     bool // its last note has come: nothing is received any more
+	gone     bool // its last note has arrived: no receive is posted
 }
 
-// newWatch starts the thread. All processes must call it.
+// newWatch starts the goroutine. All processes must call it.
 func newWatch(ctx context.Context, control *binding.Comm, hosts []string, limit time.Duration, f *failure) (*watch,
 	error) {
 	comm, err := control.Dup(ctx, limit)
@@ -95,14 +96,14 @@ func newPeer(rank int) (p *peer, err error) {
 	return p, err
 }
 
-// fail keeps a failure of this process, if it is the first that it knows of, and has the others told.
+// fail stores a failure of this process, if it is the first, and notifies the others.
 func (w *watch) fail(err error) {
 	if !w.failure.set(err) {
 		return
 	}
 	select {
 	case w.news <- struct{}{}:
-	default: // there was one before
+	default: // already failed
 	}
 }
 
@@ -153,8 +154,8 @@ func (w *watch) listen() error {
 	}
 }
 
-// patience returns how long a process may be silent. It is less than the limit, so that a process that waits for one
-// that is gone learns which one that is.
+// patience returns how long a process may be silent. It is less than the limit, so that a process that waits for
+// one that is gone learns which one.
 func (w *watch) patience() time.Duration { return w.limit / 2 }
 
 func isClosed(c chan struct{}) bool {
@@ -166,7 +167,7 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// hear takes all notes that have arrived.
+// hear processes all notes that have arrived.
 func (w *watch) hear() error {
 	for _, p := range w.peers {
 		for !p.gone {
@@ -189,7 +190,7 @@ func (w *watch) hear() error {
 	return nil
 }
 
-// take looks at a note.
+// take processes a note.
 func (w *watch) take(p *peer) {
 	p.silent = 0
 	note := p.in.Bytes
@@ -203,11 +204,11 @@ func (w *watch) take(p *peer) {
 				Rank: rank, Host: w.hosts[rank], Text: string(note[headBytes : headBytes+length]),
 			})
 		}
-		p.told = true // it knows
+		p.told = true // it knows of the failure
 	}
 }
 
-// beat tells peers that this process runs.
+// beat sends heartbeats to the peers.
 func (w *watch) beat() error {
 	for _, p := range w.peers {
 		if _, err := w.send(p, alive, 0, ""); err != nil {
@@ -217,8 +218,8 @@ func (w *watch) beat() error {
 	return nil
 }
 
-// takeLeave sends the last note to each peer. Notes do not overtake each other: once that of a peer has arrived, none
-// is under way any more.
+// takeLeave sends the last note to each peer. Notes do not overtake each other: once that of a peer has arrived,
+// none is in flight.
 func (w *watch) takeLeave() error {
 	all := true
 	for _, p := range w.peers {
@@ -237,7 +238,7 @@ func (w *watch) takeLeave() error {
 	return nil
 }
 
-// tellFailure tells each peer once of a failure: of this process, or of another that it was told of.
+// tellFailure notifies each peer once of a failure, of this process or of another.
 func (w *watch) tellFailure() error {
 	err := w.failure.err()
 	if err == nil {
@@ -259,7 +260,7 @@ func (w *watch) tellFailure() error {
 	return errors.Join(errs...)
 }
 
-// send sends a note, unless the one before is still under way.
+// send sends a note, unless the previous one is still in flight.
 func (w *watch) send(p *peer, kind byte, rank int, text string) (sent bool, err error) {
 	if done, err := p.send.Test(); err != nil || !done {
 		return false, err
@@ -273,25 +274,25 @@ func (w *watch) send(p *peer, kind byte, rank int, text string) (sent bool, err 
 	return true, w.comm.Isend(&p.send, note[:headBytes+len(text)], p.rank, 0)
 }
 
-// count finds a peer that has been silent for too long, and has the others told.
+// count detects a peer that has been silent for too long, and notifies the others.
 func (w *watch) count(gap time.Duration) {
 	for _, p := range w.peers {
 		if p.gone {
 			continue // it has called Close, and waits for this process
 		}
 		if p.silent += gap; p.silent > w.patience() {
-			w.fail(fmt.Errorf("mpi: %s has said nothing for %v: it has ended, or hangs", nameOf(p.rank, w.hosts),
+			w.fail(fmt.Errorf("mpi: no heartbeat from %s for %v: it has ended, or hangs", nameOf(p.rank, w.hosts),
 				w.patience()))
 			return
 		}
 	}
 }
 
-// farewell is how long the last notes may take.
+// farewell bounds the time of the last notes.
 const farewell = time.Second
 
-// stop sends what is left to send, and waits for it. Without a failure nothing is received any more; after a failure
-// receives stay open, and MPI is not ended.
+// stop sends pending notes and waits. Without a failure it cancels the receives; after a failure receives stay
+// posted, and MPI is not finalized.
 func (w *watch) stop() error {
 	if err := w.tellFailure(); err != nil {
 		return err
@@ -308,10 +309,10 @@ func (w *watch) stop() error {
 
 // RemoteError is the failure of another process.
 type RemoteError struct {
-	Rank int
-	Host string
-	Text string // its error
-	Kind error  // the kind that it has in common with errors of this process, see [Processes.Agree]; may be nil
+	Rank int    // of the process
+	Host string // of the process
+	Text string // text of its error
+	Kind error  // kind shared with errors of this process, see [Processes.Agree]; may be nil
 }
 
 // Unwrap returns the kind.
@@ -322,9 +323,9 @@ func (r *RemoteError) Error() string {
 	return fmt.Sprintf("rank %d on host %s: %s", r.Rank, r.Host, r.Text)
 }
 
-// failure is the first failure that a process knows of, its own or another's.
+// failure is the first known failure, of this process or another.
 type failure struct {
-	ctx   context.Context // which ends with it
+	ctx   context.Context // ends with the failure
 	end   context.CancelCauseFunc
 	lock  sync.Mutex
 	first error
@@ -335,7 +336,7 @@ func newFailure() *failure {
 	return &failure{ctx: ctx, end: end}
 }
 
-// set keeps the first failure, and reports whether this is it.
+// set stores the first failure, and reports whether it was stored.
 func (f *failure) set(err error) bool {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -353,7 +354,7 @@ func (f *failure) err() error {
 	return f.first
 }
 
-// nameOf names a process as errors do.
+// nameOf returns the name of a process in errors.
 func nameOf(rank int, hosts []string) string {
 	return fmt.Sprintf("rank %d on host %s", rank, hosts[rank])
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/results/field"
 )
 
@@ -26,7 +27,7 @@ func ExampleWriter() {
 
 // writeRamp writes a field row by row; were a row to fail, no file would be left.
 func writeRamp(path string, ny, nx int) error {
-	w, err := field.NewWriter(path, []int{ny, nx}, field.Float64)
+	w, err := field.NewWriter(path, []int{ny, nx}, domain.Float64)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@
 package field
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,40 +9,24 @@ import (
 	"math"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/files"
 )
 
-// A DType is the type of the numbers in a field file, in NumPy's notation.
-type DType string
-
-// The types that a field file can have; both little-endian.
-const (
-	Float64 DType = "<f8"
-	Float32 DType = "<f4"
-)
-
-// bytes is the size of one number, 0 for a type that is not known.
-func (t DType) bytes() int {
-	switch t {
-	case Float64:
-		return 8
-	case Float32:
-		return 4
-	default:
-		return 0
-	}
-}
+// dtypes are the elements of field files in NumPy's notation, little-endian.
+var dtypes = map[domain.Element]string{domain.Float64: "<f8", domain.Float32: "<f4"}
 
 const magic = "\x93NUMPY"
 
 // header is the head of a .npy file of version 1.0: magic, version, length
 // and a Python dictionary, padded so that the numbers begin at a multiple of 64.
-func header(shape []int, dtype DType) []byte {
+func header(shape []int, e domain.Element) []byte {
 	const prefix = 10 // bytes before the dictionary
-	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", dtype, tuple(shape))
+	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", dtypes[e], tuple(shape))
 	padding := 63 - (prefix+len(dict))%64
 	dict += strings.Repeat(" ", padding) + "\n"
 	header := append([]byte(magic), 1, 0)
@@ -92,23 +75,98 @@ func Read(path string) (shape []int, values []float64, err error) {
 }
 
 func read(file *os.File) ([]int, []float64, error) {
-	shape, dtype, fortran, err := readHeader(file)
+	f, err := open(file)
 	if err != nil {
 		return nil, nil, err
 	}
+	shape := f.Size()
+	slices.Reverse(shape)
 	total, err := volume(shape)
 	if err != nil {
 		return nil, nil, err
 	}
-	if dtype.bytes() == 0 || fortran {
-		return nil, nil, fmt.Errorf("its type is %q, Fortran order %t; want %q or %q in C order",
-			dtype, fortran, Float64, Float32)
-	}
-	if err := checkRest(file, total*dtype.bytes()); err != nil {
-		return nil, nil, err
-	}
-	values, err := readValues(bufio.NewReaderSize(file, 1<<20), total, dtype)
+	values, err := readValues(file, total, f.element)
 	return shape, values, err
+}
+
+// A File is an open field file, of which parts are read. It is safe for concurrent use.
+type File struct {
+	file    *os.File
+	start   int64 // of the values
+	size    []int
+	element domain.Element
+}
+
+// Open opens a file of the form that Read takes, for parts. Close may be left out.
+func Open(path string) (*File, error) {
+	file, err := files.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("results: read field: %w", err)
+	}
+	f, err := open(file)
+	if err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("results: read field %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// open reads the header.
+func open(file *os.File) (*File, error) {
+	shape, dtype, fortran, err := readHeader(file)
+	if err != nil {
+		return nil, err
+	}
+	total, err := volume(shape)
+	if err != nil {
+		return nil, err
+	}
+	e := domain.Float64
+	if dtype == dtypes[domain.Float32] {
+		e = domain.Float32
+	}
+	if dtype != dtypes[e] || fortran {
+		return nil, fmt.Errorf(`its type is %q, Fortran order %t; want "<f8" or "<f4" in C order`, dtype, fortran)
+	}
+	if err := checkRest(file, total*e.Size()); err != nil {
+		return nil, err
+	}
+	start, err := file.Seek(0, io.SeekCurrent)
+	slices.Reverse(shape)
+	return &File{file, start, shape, e}, err
+}
+
+// Close closes the file.
+func (f *File) Close() error { return f.file.Close() }
+
+// Size returns the points along each axis, x first.
+func (f *File) Size() []int { return slices.Clone(f.size) }
+
+// Row sets dst to values along x, from a point on. They are NaN where the file cannot be read.
+func (f *File) Row(dst []float64, at domain.Vec) {
+	index := int64(0)
+	for a := len(f.size) - 1; a >= 0; a-- {
+		index = index*int64(f.size[a]) + int64(at[a])
+	}
+	data := make([]byte, len(dst)*f.element.Size())
+	if _, err := f.file.ReadAt(data, f.start+index*int64(f.element.Size())); err != nil {
+		for i := range dst {
+			dst[i] = math.NaN()
+		}
+		return
+	}
+	decode(dst, data, f.element)
+}
+
+// decode reads numbers.
+func decode(dst []float64, data []byte, e domain.Element) {
+	for i := range dst {
+		if e == domain.Float32 {
+			dst[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:])))
+		} else {
+			dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
+		}
+	}
 }
 
 // The entries of a header, a Python dictionary. The description of a record type is a list, which is taken whole.
@@ -119,7 +177,7 @@ var (
 )
 
 // readHeader reads a header of version 1, 2 or 3, and leaves the file at the first number.
-func readHeader(file *os.File) (shape []int, dtype DType, fortran bool, err error) {
+func readHeader(file *os.File) (shape []int, dtype string, fortran bool, err error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, "", false, err
@@ -155,7 +213,7 @@ func readHeader(file *os.File) (shape []int, dtype DType, fortran bool, err erro
 		}
 		shape = append(shape, n)
 	}
-	return shape, DType(descr[1]) + DType(descr[2]), string(order[1]) == "True", nil
+	return shape, string(descr[1]) + string(descr[2]), string(order[1]) == "True", nil
 }
 
 // checkRest compares what is left of the file with the bytes that it should
@@ -175,18 +233,15 @@ func checkRest(file *os.File, want int) error {
 	return nil
 }
 
-func readValues(r io.Reader, total int, dtype DType) ([]float64, error) {
-	values := make([]float64, total)
-	number := make([]byte, dtype.bytes())
-	for i := range values {
-		if _, err := io.ReadFull(r, number); err != nil {
+func readValues(r io.Reader, total int, e domain.Element) ([]float64, error) {
+	values, data := make([]float64, total), make([]byte, 1<<16)
+	for left := values; len(left) > 0; {
+		n := min(len(left), len(data)/e.Size())
+		if _, err := io.ReadFull(r, data[:n*e.Size()]); err != nil {
 			return nil, err
 		}
-		if dtype == Float32 {
-			values[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(number)))
-		} else {
-			values[i] = math.Float64frombits(binary.LittleEndian.Uint64(number))
-		}
+		decode(left[:n], data, e)
+		left = left[n:]
 	}
 	return values, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results/field"
 	"github.com/halox/halox/results/internal/resultstest"
@@ -31,7 +31,7 @@ func TestFieldRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		shape := rapid.SliceOfN(rapid.IntRange(1, 7), 1, 3).Draw(t, "shape")
-		dtype := rapid.SampledFrom([]field.DType{field.Float64, field.Float32}).Draw(t, "dtype")
+		dtype := rapid.SampledFrom([]domain.Element{domain.Float64, domain.Float32}).Draw(t, "dtype")
 		total := 1
 		for _, n := range shape {
 			total *= n
@@ -54,7 +54,7 @@ func TestFieldRoundTrip(t *testing.T) {
 }
 
 // writeRows writes the values in parts.
-func writeRows(t *rapid.T, path string, shape []int, dtype field.DType, values []float32, row int) {
+func writeRows(t *rapid.T, path string, shape []int, dtype domain.Element, values []float32, row int) {
 	w := test.Must(field.NewWriter(path, shape, dtype))(t)
 	defer w.Abort()
 	for part := range slices.Chunk(widen(values), row) {
@@ -71,7 +71,7 @@ func widen(values []float32) []float64 {
 	return wide
 }
 
-func writeField(t *testing.T, dtype field.DType, shape []int, values []float64) []byte {
+func writeField(t *testing.T, dtype domain.Element, shape []int, values []float64) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "field.npy")
 	w := test.Must(field.NewWriter(path, shape, dtype))(t)
@@ -81,24 +81,19 @@ func writeField(t *testing.T, dtype field.DType, shape []int, values []float64) 
 }
 
 func TestFieldReadByNumPy(t *testing.T) {
-	if err := exec.Command("python3", "-c", "import numpy").Run(); err != nil {
-		t.Skip("SKIPPED: no python3 with numpy here")
-	}
 	path := filepath.Join(t.TempDir(), "field.npy")
-	test.Check(t, os.WriteFile(path, writeField(t, field.Float64, []int{2, 3, 4}, counted(24)), 0o644))
+	test.Check(t, os.WriteFile(path, writeField(t, domain.Float64, []int{2, 3, 4}, counted(24)), 0o644))
 	const script = `import numpy, sys
 a = numpy.load(sys.argv[1])
 assert a.dtype == numpy.float64 and a.shape == (2, 3, 4) and a.flags.c_contiguous, (a.dtype, a.shape)
 assert (a.ravel() == numpy.arange(24) + 0.5).all(), a`
-	if out, err := exec.Command("python3", "-c", script, path).CombinedOutput(); err != nil {
-		t.Errorf("numpy: %v\n%s", err, out)
-	}
+	test.Python(t, "numpy", script, path)
 }
 
 // Another goroutine may give a field up while it is written; nothing of it is left.
 func TestAbortWhileAFieldIsWritten(t *testing.T) {
 	dir := t.TempDir()
-	w, err := field.NewWriter(filepath.Join(dir, "field.npy"), []int{1 << 10, 1 << 20}, field.Float64)
+	w, err := field.NewWriter(filepath.Join(dir, "field.npy"), []int{1 << 10, 1 << 20}, domain.Float64)
 	test.Check(t, err)
 	failed := make(chan error)
 	go func() {
@@ -118,7 +113,7 @@ func TestAbortWhileAFieldIsWritten(t *testing.T) {
 func TestFieldAppearsWhenComplete(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "field.npy")
-	w := test.Must(field.NewWriter(path, []int{2, 2}, field.Float64))(t)
+	w := test.Must(field.NewWriter(path, []int{2, 2}, domain.Float64))(t)
 	test.Check(t, w.Write(counted(4)))
 	if _, err := os.Stat(path); err == nil {
 		t.Error("the field has its name before Close")
@@ -152,7 +147,7 @@ func TestFieldLeavesNothing(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
-			w := test.Must(field.NewWriter(filepath.Join(dir, "field.npy"), []int{2, 2}, field.Float64))(t)
+			w := test.Must(field.NewWriter(filepath.Join(dir, "field.npy"), []int{2, 2}, domain.Float64))(t)
 			test.Check(t, w.Write(counted(3)))
 			tc.end(t, w)
 			if names := resultstest.Files(t, dir); len(names) != 0 {
@@ -166,13 +161,13 @@ func TestNewFieldWriterRefuses(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		shape []int
-		dtype field.DType
+		dtype domain.Element
 		want  string
 	}{
-		{"no axes", nil, field.Float64, "no axes"},
-		{"empty axis", []int{3, 0}, field.Float64, "[3 0] cannot be stored"},
-		{"too large", []int{math.MaxInt / 4, 8}, field.Float32, "cannot be stored"},
-		{"another type", []int{3}, "<i8", `dtype is "<i8"`},
+		{"no axes", nil, domain.Float64, "no axes"},
+		{"empty axis", []int{3, 0}, domain.Float64, "[3 0] cannot be stored"},
+		{"too large", []int{math.MaxInt / 4, 8}, domain.Float32, "cannot be stored"},
+		{"another type", []int{3}, "<i8", `must be float32 or float64, got "<i8"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "field.npy")
@@ -183,7 +178,7 @@ func TestNewFieldWriterRefuses(t *testing.T) {
 }
 
 func TestReadFieldRefuses(t *testing.T) {
-	good := writeField(t, field.Float64, []int{2, 3}, counted(6))
+	good := writeField(t, domain.Float64, []int{2, 3}, counted(6))
 	head := func(dict string) []byte {
 		prefix := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(dict)))
 		return append(prefix, dict...)
@@ -222,8 +217,39 @@ func BenchmarkFieldWrite(b *testing.B) {
 	b.SetBytes(8 << 20)
 	path := filepath.Join(b.TempDir(), "field.npy")
 	for b.Loop() {
-		w := test.Must(field.NewWriter(path, []int{len(values)}, field.Float64))(b)
+		w := test.Must(field.NewWriter(path, []int{len(values)}, domain.Float64))(b)
 		test.Check(b, w.Write(values))
 		test.Check(b, w.Close())
+	}
+}
+
+// Parts of a file are what Read has there; a file that shrinks afterwards gives NaN.
+func TestOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f.npy")
+	f32 := test.Must(os.Create(path))(t)
+	e := test.Must(field.NewEncoder(f32, []int{3, 4, 5}, domain.Float32))(t)
+	test.Check(t, e.Write(make([]float64, 30)))
+	values := make([]float64, 30)
+	for i := range values {
+		values[i] = float64(i) / 2
+	}
+	test.Check(t, e.Write(values))
+	test.Check(t, errors.Join(e.Close(), f32.Close()))
+	_, all, err := field.Read(path)
+	test.Check(t, err)
+	f := test.Must(field.Open(path))(t)
+	if got := f.Size(); !slices.Equal(got, []int{5, 4, 3}) {
+		t.Errorf("size %v", got)
+	}
+	row := make([]float64, 3)
+	if f.Row(row, domain.Vec{2, 3, 1}); !slices.Equal(row, all[20+15+2:][:3]) || row[0] != 3.5 {
+		t.Errorf("got %v of %v", row, all)
+	}
+	test.Check(t, os.Truncate(path, 128))
+	if f.Row(row, domain.Vec{}); !math.IsNaN(row[0]) {
+		t.Errorf("got %v of a file that shrank", row)
+	}
+	if _, err := field.Open(path); err == nil {
+		t.Error("a file that shrank opens")
 	}
 }

@@ -9,41 +9,42 @@ import (
 	"math"
 	"sync/atomic"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/files"
 )
 
 // An Encoder writes one field in the NumPy format, in C order: the last axis of the shape, which is x, runs fastest.
 type Encoder struct {
 	buffer  *bufio.Writer
-	dtype   DType
+	element domain.Element
 	total   int   // numbers that the shape asks for
 	written int   // numbers so far
 	err     error // the first failure, after which nothing is written
 }
 
 // NewEncoder begins a field of the given shape, (ny, nx) or (nz, ny, nx). A shape without axes or with an axis shorter
-// than 1, and a dtype other than Float64 and Float32, are errors.
-func NewEncoder(w io.Writer, shape []int, dtype DType) (*Encoder, error) {
-	if dtype.bytes() == 0 {
-		return nil, fmt.Errorf("dtype is %q, want %q or %q", dtype, Float64, Float32)
+// than 1, and an element that is not real, are errors.
+func NewEncoder(w io.Writer, shape []int, e domain.Element) (*Encoder, error) {
+	if !e.IsReal() {
+		return nil, fmt.Errorf("element: must be float32 or float64, got %q", e)
 	}
 	total, err := volume(shape)
 	if err != nil {
 		return nil, err
 	}
-	e := &Encoder{buffer: bufio.NewWriterSize(w, 1<<20), dtype: dtype, total: total}
-	e.buffer.Write(header(shape, dtype)) // a failure stays in the buffer for the next write
-	return e, nil
+	encoder := &Encoder{buffer: bufio.NewWriterSize(w, 1<<20), element: e, total: total}
+	encoder.buffer.Write(header(shape, e)) // a failure stays in the buffer for the next write
+	return encoder, nil
 }
 
-// Write appends the next values, in any parts: rows, planes or all at once. They are rounded to the dtype. More values
-// than the shape has room for are an error, and none of them is written.
+// Write appends the next values, in any parts: rows, planes or all at once. They are rounded to the element. More
+// values than the shape has room for are an error, and none of them is written.
 func (e *Encoder) Write(values []float64) error {
 	if room := e.total - e.written; e.err == nil && len(values) > room {
 		e.err = fmt.Errorf("%d values, with room for %d of %d", len(values), room, e.total)
 	}
 	for i := 0; i < len(values) && e.err == nil; i++ {
-		e.err = put(e.buffer, e.dtype, values[i])
+		e.err = put(e.buffer, e.element, values[i])
 	}
 	if e.err == nil {
 		e.written += len(values)
@@ -63,14 +64,14 @@ func (e *Encoder) Close() error {
 }
 
 // put appends one number to the buffer, without an allocation.
-func put(buffer *bufio.Writer, dtype DType, v float64) error {
-	if buffer.Available() < dtype.bytes() {
+func put(buffer *bufio.Writer, e domain.Element, v float64) error {
+	if buffer.Available() < e.Size() {
 		if err := buffer.Flush(); err != nil {
 			return err
 		}
 	}
 	number := buffer.AvailableBuffer()
-	if dtype == Float32 {
+	if e == domain.Float32 {
 		number = binary.LittleEndian.AppendUint32(number, math.Float32bits(float32(v)))
 	} else {
 		number = binary.LittleEndian.AppendUint64(number, math.Float64bits(v))
@@ -90,9 +91,9 @@ type Writer struct {
 var errClosed = errors.New("it is closed")
 
 // NewWriter begins the file of a field, see [NewEncoder]. The file has its name only after Close.
-func NewWriter(path string, shape []int, dtype DType) (*Writer, error) {
+func NewWriter(path string, shape []int, e domain.Element) (*Writer, error) {
 	var file struct{ *files.Output } // nothing is created for a field that cannot be encoded
-	encoder, err := NewEncoder(&file, shape, dtype)
+	encoder, err := NewEncoder(&file, shape, e)
 	if err == nil {
 		file.Output, err = files.Create(path)
 	}

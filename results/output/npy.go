@@ -8,7 +8,8 @@ import (
 
 func init() { Register(Format{Kind: Field, Extension: ".npy", Write: writeNPY}) }
 
-// writeNPY writes the field as a NumPy file of shape (nx,), (ny, nx) or (nz, ny, nx), in the precision of the run.
+// writeNPY writes the field as a NumPy file of shape (nx,), (ny, nx) or (nz, ny, nx), in the precision of the
+// run.
 func writeNPY(w io.Writer, run *Run) error {
 	shape := []int{run.Grid.Size[0]}
 	if len(run.Spacing) != 1 {
@@ -17,11 +18,7 @@ func writeNPY(w io.Writer, run *Run) error {
 	if run.Grid.Dims == 3 {
 		shape = append([]int{run.Grid.Size[2]}, shape...)
 	}
-	dtype := field.Float64
-	if run.Float32 {
-		dtype = field.Float32
-	}
-	e, err := field.NewEncoder(w, shape, dtype)
+	e, err := field.NewEncoder(w, shape, run.Element)
 	if err != nil {
 		return err
 	}

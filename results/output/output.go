@@ -1,11 +1,12 @@
-// Package output writes the files that a run leaves behind, each in the format that its extension names.
+// Package output writes the output files of a run, each in the format of its extension.
 //
-// A new format is one file of this package: it calls [Register] in an init function, and nothing else changes.
+// A new format is one file of this package: it calls [Register] in an init function, and nothing else
+// changes.
 //
-//   - configs accepts the extensions that [Extensions] returns for a kind under the key output.<kind>, and names them
-//     in errors and on the reference page.
-//   - cmd/halox checks before a run that the files can be written, and afterwards calls [Files.Write] and
-//     [Files.Commit], where several processes share the grid on all of them.
+// - configs accepts the extensions that [Extensions] returns for a kind under the key output.<kind>, and names them in
+// errors and on the reference page.
+// - cmd/halox checks before a run that the files can be written, and then calls [Files.Write] and [Files.Commit]; if
+// several processes share the grid, on all of them.
 package output
 
 import (
@@ -19,43 +20,52 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
+	"github.com/halox/halox/results/view"
 )
 
-// A Kind is what a file shows. It is the key that names the file in the section output of a config.
+// A Kind is the content of a file. It is the key of the file in the section output of a config.
 type Kind string
 
 // The kinds of files.
 const (
-	Field   Kind = "field"   // the values at all points
+	Field   Kind = "field"   // values at all points
 	Picture Kind = "picture" // a plane of the field
 )
 
-// A Run is what a run that has ended offers to formats.
+// A Run is the result of a finished run, as input of formats: a field, of which a picture is drawn with the options.
 type Run struct {
-	Record  *results.Record // who ran what where, and how far it came; without the errors of outputs
-	Title   string          // "heat, step 100"
-	Grid    domain.Grid
-	Float32 bool // the precision of the run; else float64
+	view.Field
+	view.Options
 
-	Spacing    []float64                         // between points, one per axis
-	Coordinate func(axis, index int) float64     // of the points with an index on an axis
-	Axis       int                               // across the plane that pictures of 3-D grids show
-	Index      int                               // of that plane on the axis
-	Read       func([]float64, domain.Box) error // reads the points of a box, x fastest
+	Record  *results.Record // record of the run; without the errors of outputs
+	Element domain.Element  // precision of the run: Float32 or Float64
 }
 
 // A Format is one kind of file.
 type Format struct {
-	Kind      Kind
-	Extension string // in lower case, ".npy"
+	Kind      Kind   // kind of the file
+	Extension string // in lower case, such as ".npy"
 
-	// Write writes the file. Where processes share the grid all of them call it, since each reads its part of the
-	// field: which boxes are read must not depend on the values. Only one of them writes a file, the others
-	// write to [io.Discard] and read zeros.
+	// Write writes the file. If processes share the grid, all of them call it, since each reads its part of
+	// the field: the boxes that are read must not depend on the values. Only one of them writes a file; the
+	// others write to [io.Discard] and read zeros.
 	Write func(w io.Writer, run *Run) error
 }
 
 var formats []Format
+
+func init() {
+	for _, extension := range plot.Extensions() {
+		Register(Format{Kind: Picture, Extension: extension, Write: func(w io.Writer, run *Run) error {
+			chart, err := view.Chart(&run.Field, run.Options)
+			if err != nil || w == io.Discard {
+				return err
+			}
+			return plot.Encode(w, extension, chart)
+		}})
+	}
+}
 
 // Register adds a format. It panics if the kind already has one for the extension.
 func Register(f Format) {
@@ -84,25 +94,25 @@ func find(kind Kind, extension string) (Format, bool) {
 	return Format{}, false
 }
 
-// Files are what a run leaves behind, of the kinds of this package and others.
+// Files are the output files of a run, of the kinds of this package and others.
 type Files struct {
-	All     []*results.Output // for the record of the run, which changes with them
-	Discard bool              // take part in reading the field, and write nothing
+	All     []*results.Output // entries of the record of the run; updated
+	Discard bool              // take part in reading the field, but write nothing; default false
 
-	// Began is called before so many points of the field are read for a file.
+	// Began is called before points of the field are read for a file.
 	Began  func(name string, points int64)
-	Failed func(error) error // is called with the first error of a file, before the field is read any further
+	Failed func(error) error // called with the first error of a file, before reading more of the field
 
 	written map[*results.Output]written
 }
 
-// written is what became of a file: it is complete but has no name yet, or there is an error.
+// written is the state of a file: complete without its name, or failed.
 type written struct {
 	file *files.Output
 	err  error
 }
 
-// Add adds a file to those that Write writes, unless the path is empty. Until Commit it counts as missing.
+// Add adds a file for Write, unless the path is empty. Until Commit it counts as missing.
 func (f *Files) Add(kind Kind, path string) *results.Output {
 	if path == "" {
 		return nil
@@ -112,9 +122,9 @@ func (f *Files) Add(kind Kind, path string) *results.Output {
 	return o
 }
 
-// Write writes all files of the kinds of this package, each in the format of its extension, under temporary names:
-// Commit gives them their own. An error of one file does not keep the others from being written; after an error of
-// ended nothing more is read.
+// Write writes all files of the kinds of this package, each in the format of its extension, under temporary
+// names; Commit renames them. An error of one file does not prevent the others; after an error of ended
+// nothing more is read.
 func (f *Files) Write(run *Run, ended func() error) error {
 	var errs []error
 	for _, o := range f.All {
@@ -124,7 +134,11 @@ func (f *Files) Write(run *Run, ended func() error) error {
 		}
 		points := run.Grid.Points()
 		if format.Kind == Picture {
-			points /= int64(run.Grid.Size[run.Axis])
+			axis, _, err := run.Plane(&run.Field)
+			if errs = append(errs, err); err != nil {
+				continue
+			}
+			points /= int64(run.Grid.Size[axis])
 		}
 		f.Began(o.File, points)
 		if f.Discard {
@@ -139,7 +153,7 @@ func (f *Files) Write(run *Run, ended func() error) error {
 	return errors.Join(errs...)
 }
 
-// Finish writes the files to disk, which may take long.
+// Finish syncs the files to disk, which may take long.
 func (f *Files) Finish() error {
 	var errs []error
 	for o, w := range f.written {
@@ -152,7 +166,7 @@ func (f *Files) Finish() error {
 	return errors.Join(errs...)
 }
 
-// Put writes a file of another kind, as Write does: encode writes what is in it.
+// Put writes a file of another kind, like Write: encode writes its content.
 func (f *Files) Put(o *results.Output, encode func(io.Writer) error) error {
 	if f.written == nil {
 		f.written = map[*results.Output]written{}
@@ -162,7 +176,7 @@ func (f *Files) Put(o *results.Output, encode func(io.Writer) error) error {
 	return failure(o, err)
 }
 
-// write returns a file that is complete but has no name yet.
+// write returns a complete file without its name.
 func (f *Files) write(path string, encode func(io.Writer) error) (*files.Output, error) {
 	file, err := files.Create(path)
 	if err != nil {
@@ -179,7 +193,7 @@ func (f *Files) write(path string, encode func(io.Writer) error) (*files.Output,
 	return file, nil
 }
 
-// Commit gives the files that are finished their names. A file that is replaced was whole until then.
+// Commit renames the finished files. A replaced file is intact until then.
 func (f *Files) Commit() error {
 	var errs []error
 	for o, w := range f.written {
@@ -219,10 +233,11 @@ func (r reporter) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// chunkPoints is how many points of a field are read at once.
+// chunkPoints is the number of points of a field that are read at once.
 const chunkPoints = 1 << 22
 
-// Chunks reads the whole field, x fastest, in chunks of some millions of points, and passes on the values of each.
+// Chunks reads the whole field, x fastest, in chunks of some millions of points, and passes the values of
+// each to use.
 func (r *Run) Chunks(use func(values []float64) error) error {
 	return r.Grid.EachChunk(chunkPoints, func(box domain.Box) error {
 		values := make([]float64, box.Points())

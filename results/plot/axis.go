@@ -9,15 +9,15 @@ import (
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// An axis is what lies along X or Y: a label or a metric.
+// An axis is the quantity along X or Y: a label or a metric.
 type axis struct {
 	name   string
 	metric bool
-	unit   string // of a metric, as it is shown
+	unit   string // display unit of a metric
 	factor float64
 }
 
-// newAxis returns the axis of that name. A label of the rows comes before a metric.
+// newAxis returns the axis with a name. Labels of the rows take precedence over metrics.
 func newAxis(name string, rows []sourceRow) axis {
 	for _, row := range rows {
 		if row.Lookup(name) != nil {
@@ -29,7 +29,7 @@ func newAxis(name string, rows []sourceRow) axis {
 	return a
 }
 
-// unitAmong returns the unit that the rows have a metric in.
+// unitAmong returns the unit in which the rows have a metric.
 func unitAmong(m results.Metric, rows []sourceRow) string {
 	for _, row := range rows {
 		if _, ok := row.Get(m); ok {
@@ -105,7 +105,7 @@ func spread(a axis, rows []sourceRow) span {
 	return s
 }
 
-// A sourceRow is a row and the record that it comes from, by its place among all.
+// A sourceRow is a row and the index of its record.
 type sourceRow struct {
 	results.Row
 	source int

@@ -11,8 +11,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// bars is a plot of bars in groups: one for each place along X, and in each a bar for
-// each of the sets.
+// bars is a plot of bars in groups: one group per place along X, with one bar per set.
 type bars struct {
 	Title, XLabel, YLabel string
 	Note                  string   // below the title, smaller
@@ -20,14 +19,14 @@ type bars struct {
 	Sets                  []barSet
 }
 
-// barSet is the bars of one colour, one a place; NaN where there is none.
+// barSet is the bars of one color, one per place; NaN for none.
 type barSet struct {
 	Name   string
 	Y      []float64
 	Lo, Hi []float64 // the ends of error bars; nil for none
 }
 
-// layout makes a bar at least a few millimetres wide, and a place as wide as the words below it.
+// layout makes a bar at least a few millimeters wide, and a place as wide as the words below it.
 func (b bars) layout() (sheet, error) {
 	p, l := newPlot(b.XLabel, b.YLabel), newLegend()
 	grid := plotter.NewGrid()
@@ -54,26 +53,26 @@ func (b bars) layout() (sheet, error) {
 // namePlaces writes the names below the bars, in lines no wider than a place.
 func (b bars) namePlaces(p *plot.Plot, c draw.Canvas) {
 	p.NominalX(make([]string, len(b.Places))...)
-	place := p.DataCanvas(c).Size().X / vg.Length(float64(len(b.Places))+0.5) // NominalX leaves half of one free
+	place := p.DataCanvas(c).Size().X / vg.Length(float64(len(b.Places))+0.5) // NominalX leaves half a place free
 	var names []string
 	most := 1 // lines
 	for _, name := range b.Places {
 		lines := wrap(p.X.Tick.Label, name, place-textGap)
 		names, most = append(names, strings.Join(lines, "\n")), max(most, len(lines))
 	}
-	for i := range names { // so that all begin at one height
+	for i := range names { // so that all begin at the same height
 		names[i] += strings.Repeat("\n ", most-1-strings.Count(names[i], "\n"))
 	}
 	p.NominalX(names...)
 	p.X.Min, p.X.Max = -0.5, float64(len(b.Places))-0.5
 }
 
-// add adds the i-th set. The bars that a place has stand in its middle.
+// add adds the i-th set. The bars of a place are centered.
 func (b bars) add(p *plot.Plot, l *legend, i int, s barSet) {
-	const group = 0.8 // of the way to the next place
+	const group = 0.8 // of the distance to the next place
 	width := group / float64(len(b.Sets))
 	thin := draw.LineStyle{Color: color.Black, Width: vg.Points(0.5)}
-	boxes := &plotter.Polygon{Color: colours[i%len(colours)], LineStyle: thin}
+	boxes := &plotter.Polygon{Color: palette[i%len(palette)], LineStyle: thin}
 	errs := &plotter.YErrorBars{LineStyle: thin, CapWidth: vg.Points(5)}
 	for place, v := range s.Y {
 		if math.IsNaN(v) {
@@ -102,7 +101,7 @@ func (b bars) add(p *plot.Plot, l *legend, i int, s barSet) {
 	}
 }
 
-// rectangle is the corners of one.
+// rectangle returns the corners of a rectangle.
 func rectangle(left, right, bottom, top float64) plotter.XYs {
 	return plotter.XYs{{X: left, Y: bottom}, {X: right, Y: bottom}, {X: right, Y: top}, {X: left, Y: top}}
 }

@@ -23,7 +23,7 @@ func lines(n int) Curves {
 			Name: fmt.Sprintf("curve %d", i+1), X: []float64{1024, 2048, 3072, 4096}, Y: []float64{
 				y, 1.2 * y, 1.3 * y, 1.25 * y,
 			},
-			Dashed: i%2 == 1, Twin: i%2 == 1,
+			Dashed: i%2 == 1, SameColor: i%2 == 1,
 		})
 	}
 	return c
@@ -93,7 +93,7 @@ func TestCurvesHaveNumbers(t *testing.T) {
 	}
 }
 
-// Bounds have one colour: it is their dashes that tell them apart.
+// Bounds have one color: it is their dashes that tell them apart.
 func TestBoundsAreToldApart(t *testing.T) {
 	c := lines(4)
 	for i := range c.Curves {
@@ -110,7 +110,7 @@ func TestBoundsAreToldApart(t *testing.T) {
 	}
 }
 
-func TestCurvesRefuse(t *testing.T) {
+func TestCurveErrors(t *testing.T) {
 	curve := func(x, y []float64) Curves {
 		return Curves{Curves: []Curve{{Name: "c", X: x, Y: y}}}
 	}
@@ -119,11 +119,11 @@ func TestCurvesRefuse(t *testing.T) {
 		curves     Curves
 		want       string
 	}{
-		{"another format", "c.gif", lines(1), `".gif" is not allowed: .png, .svg or .pdf`},
-		{"no curves", "c.png", Curves{}, "there are no curves"},
-		{"no points", "c.png", curve(nil, nil), `curve "c": 0 x for 0 y`},
-		{"too few", "c.png", curve([]float64{1, 2}, []float64{1}), "2 x for 1 y"},
-		{"zero", "c.png", curve([]float64{1, 2}, []float64{1, 0}), "on logarithmic axes"},
+		{"another format", "c.gif", lines(1), `must be .png, .svg or .pdf, got ".gif"`},
+		{"no curves", "c.png", Curves{}, "must have at least one curve"},
+		{"no points", "c.png", curve(nil, nil), `curve "c": must have equally many x and y, at least one, got 0 and 0`},
+		{"too few", "c.png", curve([]float64{1, 2}, []float64{1}), "at least one, got 2 and 1"},
+		{"zero", "c.png", curve([]float64{1, 2}, []float64{1, 0}), "on logarithmic axes must be positive"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// plane plots Y over X: as curves, or as bars where the kind asks for them or X has words.
+// plane plots Y over X: as curves, or as bars if the kind requests them or X has words.
 func (s *selection) plane(k kind) (Chart, error) {
 	x, err := s.xAxis(k)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *selection) curves(k kind, x, y axis) (Chart, error) {
 	return c, nil
 }
 
-// ceilings returns the curves of the metrics that bound Y, one for each machine.
+// ceilings returns the curves of the metrics that bound Y, one per machine.
 func (s *selection) ceilings(x, y axis, all []series) (curves []Curve) {
 	machines := results.MachineNames(s.sources)
 	candidates := []results.Metric{results.Metric(y.name).Ceiling()}
@@ -131,28 +131,23 @@ func (s *selection) bars(k kind, x, y axis) (Chart, error) {
 	return b, nil
 }
 
-// history plots the largest change of each check of runs over their steps. Changes of 0 are left out where the axis is
-// logarithmic, that is unless all are 0.
+// history plots the largest change of each check of runs over their steps. Changes of 0 are omitted on a
+// logarithmic axis, which is used unless all are 0.
 func (s *selection) history(k kind) (Chart, error) {
 	c := Curves{XLabel: "steps", YLabel: "largest change in a step", LinearX: true, LinearY: true}
-	s.rows = slices.DeleteFunc(s.rows, func(row sourceRow) bool { return s.sources[row.source].Run == nil })
-	kept := map[string]bool{}
-	by := []string{"solver", "grid", "precision", "scheme", "order", "path", "devices"}
-	for _, one := range s.series(by, axis{name: "iterations", factor: 1}) {
-		for _, row := range one.rows {
-			name := one.name
-			if kept[name] {
-				name = wording.Join(", ", name, s.sources[row.source].Name)
-			}
-			if next := historyOf(s.sources[row.source].Run, name); len(next.X) > 0 {
-				kept[name] = true
-				c.Curves = append(c.Curves, next)
-				c.LinearY = c.LinearY && slices.Max(next.Y) == 0
+	c.Curves = s.histories(func(r *results.Run) (x, y []float64) {
+		for _, check := range r.History {
+			if change := check.MaxChange; change != nil {
+				x, y = append(x, float64(check.Iteration)), append(y, *change)
 			}
 		}
-	}
+		return x, y
+	})
 	if len(c.Curves) == 0 {
-		return nil, fmt.Errorf("%w: no record has a history, which halox run --history keeps", ErrNothing)
+		return nil, fmt.Errorf("%w: no record has a history (see halox run --history)", ErrNothing)
+	}
+	for _, one := range c.Curves {
+		c.LinearY = c.LinearY && slices.Max(one.Y) == 0
 	}
 	for i, one := range c.Curves {
 		if !c.LinearY {
@@ -164,18 +159,85 @@ func (s *selection) history(k kind) (Chart, error) {
 	return c, nil
 }
 
-// historyOf returns the changes of a run.
-func historyOf(r *results.Run, name string) Curve {
-	c := Curve{Name: name, Plain: len(r.History) > 60}
-	for _, check := range r.History {
-		if change := check.MaxChange; change != nil {
-			c.X, c.Y = append(c.X, float64(check.Iteration)), append(c.Y, *change)
+// measures plots each measured number of runs over their time or, if a run has none, over their steps, from the start
+// on.
+func (s *selection) measures(k kind) (Chart, error) {
+	names, timed := map[string]bool{}, true
+	for _, one := range s.sources {
+		for _, check := range historyOf(one) {
+			timed = timed && check.Time != nil
+			for name := range check.Measures {
+				names[name] = true
+			}
 		}
 	}
-	return c
+	label := "steps"
+	if timed {
+		label = "time"
+	}
+	var all []Curves
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		c := Curves{XLabel: label, YLabel: name, LinearX: true, LinearY: true}
+		c.Curves = s.histories(func(r *results.Run) (x, y []float64) {
+			add := func(at float64, v *float64) {
+				if v != nil {
+					x, y = append(x, at), append(y, *v)
+				}
+			}
+			add(0, r.StartMeasures[name])
+			for _, check := range r.History {
+				if timed {
+					add(*check.Time, check.Measures[name])
+				} else {
+					add(float64(check.Iteration), check.Measures[name])
+				}
+			}
+			return x, y
+		})
+		if len(c.Curves) > 0 {
+			all = append(all, c)
+		}
+	}
+	switch len(all) {
+	case 0:
+		return nil, fmt.Errorf("%w: no record has measures in its history (see halox run --history)", ErrNothing)
+	case 1:
+		all[0].Title, all[0].Note = s.title(k), s.note()
+		return all[0], nil
+	}
+	return Panels{Title: s.title(k), Note: s.note(), Panels: all}, nil
 }
 
-// positive returns a curve without its points that are not above 0.
+// historyOf returns the history of a run, nil for other records.
+func historyOf(s results.Source) []results.Check {
+	if s.Run == nil {
+		return nil
+	}
+	return s.Run.History
+}
+
+// histories returns a curve for each run that has points.
+func (s *selection) histories(of func(r *results.Run) (x, y []float64)) (all []Curve) {
+	s.rows = slices.DeleteFunc(s.rows, func(row sourceRow) bool { return s.sources[row.source].Run == nil })
+	kept := map[string]bool{}
+	by := []string{"solver", "grid", "precision", "scheme", "order", "path", "devices"}
+	for _, one := range s.series(by, axis{name: "iterations", factor: 1}) {
+		for _, row := range one.rows {
+			name := one.name
+			if kept[name] {
+				name = wording.Join(", ", name, s.sources[row.source].Name)
+			}
+			r := s.sources[row.source].Run
+			if x, y := of(r); len(x) > 0 {
+				kept[name] = true
+				all = append(all, Curve{Name: name, X: x, Y: y, Plain: len(r.History) > 60})
+			}
+		}
+	}
+	return all
+}
+
+// positive returns a curve with only its positive points.
 func positive(c Curve) Curve {
 	p := c
 	p.X, p.Y = nil, nil
@@ -187,9 +249,8 @@ func positive(c Curve) Curve {
 	return p
 }
 
-// scaling plots speed-up and efficiency over the number of devices. Rows that have
-// neither give them by their updates a second, or by their steps, against the fewest
-// devices of their curve.
+// scaling plots speed-up and efficiency over the number of devices. For rows with neither they are computed
+// from their updates per second, or their steps, relative to the fewest devices of their curve.
 func (s *selection) scaling(k kind) (Chart, error) {
 	x, err := s.xAxis(k)
 	if err != nil {
@@ -209,8 +270,7 @@ func (s *selection) scaling(k kind) (Chart, error) {
 		up.Curves, eff.Curves = append(up.Curves, a), append(eff.Curves, b)
 	}
 	if len(up.Curves) == 0 {
-		return nil, fmt.Errorf("%w: no row has devices and speedup, updates or step; there are %s", ErrNothing,
-			s.have())
+		return nil, fmt.Errorf("%w: no row has devices and speedup, updates or step, only %s", ErrNothing, s.have())
 	}
 	ideal := func(first, last float64) Curve {
 		return Curve{Name: "ideal", X: []float64{1, most}, Y: []float64{first, last}, Bound: true}
@@ -248,7 +308,7 @@ func (s series) scaled(x axis) (speedups, efficiencies []point) {
 	return speedups, efficiencies
 }
 
-// relative returns rates over that of the fewest devices, which counts as their number.
+// relative returns rates relative to that of the fewest devices, which counts as their number.
 func relative(rates []point) (speedups []point) {
 	for _, p := range rates {
 		speedups = append(speedups, point{p.x, p.y.Scale(rates[0].x / rates[0].y.Median)})
@@ -256,8 +316,8 @@ func relative(rates []point) (speedups []point) {
 	return speedups
 }
 
-// roofline plots operations a second over operations a byte of memory, a point for each stencil
-// and precision at its greatest size, below what a copy's rate and the peaks of arithmetic allow.
+// roofline plots operations per second over operations per byte of memory, one point per stencil and
+// precision at its largest size, below the bounds by a copy's rate and by the peaks of arithmetic.
 func (s *selection) roofline(k kind, peaks map[string]float64) (Chart, error) {
 	c := Curves{Title: s.title(k), XLabel: "operations a byte (FLOP/B)", YLabel: "GFLOP/s"}
 	copyRate, left, right := 0.0, 0.0, 0.0
@@ -281,7 +341,7 @@ func (s *selection) roofline(k kind, peaks map[string]float64) (Chart, error) {
 		right = max(right, at)
 	}
 	if len(c.Curves) == 0 {
-		return nil, fmt.Errorf("%w: no row has gflops and rate; there are %s", ErrNothing, s.have())
+		return nil, fmt.Errorf("%w: no row has gflops and rate; rows have %s", ErrNothing, s.have())
 	}
 	if copyRate > 0 {
 		end := 2 * right
@@ -308,11 +368,11 @@ func (s *selection) matrix(k kind) (Chart, error) {
 		return nil, err
 	}
 	from, to := axis{name: "from", factor: 1}, axis{name: "to", factor: 1}
-	alone := func(row sourceRow) bool { return from.place(row) == to.place(row) } // of rings, or of one device
+	alone := func(row sourceRow) bool { return from.place(row) == to.place(row) } // rings, or a single device
 	s.rows = slices.DeleteFunc(s.rows, alone)
 	m := matrix{Unit: y.unit, RowsOf: "from", ColsOf: "to", Rows: s.places(from), Cols: s.places(to)}
 	if len(m.Rows) == 0 || len(m.Cols) == 0 {
-		return nil, fmt.Errorf("%w: no row has the labels from and to; there are %s", ErrNothing, s.have())
+		return nil, fmt.Errorf("%w: no row has the labels from and to; rows have %s", ErrNothing, s.have())
 	}
 	all := s.series(k.by, axis{name: "bytes", factor: 1})
 	if err := few(all, m.Rows, m.Cols); err != nil {
@@ -337,7 +397,7 @@ func (s *selection) matrix(k kind) (Chart, error) {
 	return m, nil
 }
 
-// best returns the best of Y in the rows of a cell, NaN of none.
+// best returns the best of Y in the rows of a cell, NaN for none.
 func (s series) best(from, to, y axis, row, col string, lower bool) float64 {
 	best := math.NaN()
 	for _, r := range s.rows {

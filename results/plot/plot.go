@@ -12,17 +12,17 @@ import (
 	"github.com/halox/halox/results"
 )
 
-// Options change what a plot shows. An empty one leaves the choice to the kind.
+// Options change a plot. Empty options use the defaults of the kind.
 type Options struct {
-	X, Y  string // names of labels, of parameters or of metrics
-	By    []string
-	Where []results.Condition
-	Peaks map[string]float64 // of a roofline: the highest GFLOP/s of a device, by the name of its line
+	X, Y  string              // names of labels, parameters or metrics; default by kind
+	By    []string            // labels that distinguish curves; default by kind
+	Where []results.Condition // conditions on rows; default none
+	Peaks map[string]float64  // for a roofline: peak GFLOP/s by name of the line; default none
 }
 
-// New plots records. kind is one of [Kinds]; "" takes the plot of the records' own kind, which
-// has to be the same for all. Records of different machines never share a curve. The error
-// is [ErrNothing] where no row has what the plot shows.
+// New plots records. kind is one of [Kinds]; "" is the default plot of the records, which must have the same
+// kind. Records of different machines never share a curve. The error is [ErrNothing] if no row has the
+// quantities of the plot.
 func New(kind string, o Options, all ...results.Source) (Chart, error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("results: plot: %w: no records", ErrNothing)
@@ -46,11 +46,14 @@ func newChart(kind string, o Options, all []results.Source) (Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.form == asHistory {
+	switch k.form {
+	case asHistory:
 		return s.history(k)
+	case asMeasures:
+		return s.measures(k)
 	}
 	if len(s.rows) == 0 {
-		return nil, fmt.Errorf("%w: there are no rows", ErrNothing)
+		return nil, fmt.Errorf("%w: no rows", ErrNothing)
 	}
 	s.leaveOutEmpty()
 	if k, err = s.asked(k, o); err != nil {
@@ -67,11 +70,11 @@ func newChart(kind string, o Options, all []results.Source) (Chart, error) {
 	return s.plane(k)
 }
 
-// takes returns an error for options that the kind does not use.
+// takes returns an error for options that the kind does not support.
 func (k kind) takes(o Options) error {
 	var own string
 	switch {
-	case k.form == asHistory && (o.X != "" || o.Y != "" || o.By != nil):
+	case (k.form == asHistory || k.form == asMeasures) && (o.X != "" || o.Y != "" || o.By != nil):
 		own = "X, Y and curves"
 	case k.form == asMatrix && o.X != "":
 		own = "X"
@@ -80,17 +83,17 @@ func (k kind) takes(o Options) error {
 	case k.form == asRoofline && (o.X != "" || o.Y != ""):
 		own = "X and Y"
 	case k.form != asRoofline && o.Peaks != nil:
-		return fmt.Errorf("plot %s has no peaks: these are of a roofline", k.name)
+		return fmt.Errorf("plot %s does not support peaks, only roofline does", k.name)
 	default:
 		return nil
 	}
 	return fmt.Errorf(
-		"plot %s has its own %s: leave that open, or take another kind, such as curves or bars", k.name, own,
+		"plot %s has fixed %s: do not set them, or choose another kind, such as curves or bars", k.name, own,
 	)
 }
 
-// asked returns the kind with the options in place of its own choices. A label that the
-// options name is not held at one value.
+// asked returns the kind with the options in place of its defaults. A label named in the options is not
+// restricted to one value.
 func (s *selection) asked(k kind, o Options) (kind, error) {
 	for _, label := range o.By {
 		if err := results.HaveLabel(s.sources, label); err != nil {

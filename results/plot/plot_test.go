@@ -37,7 +37,7 @@ func TestPlotGolden(t *testing.T) {
 		sources    func(*testing.T) []results.Source
 		texts      string // in the drawing, separated by bars; "" where it is compared with a golden picture
 	}{
-		{"updates", "", Options{}, runs, "Updated points a second|updated points (G/s)|devices|direct"},
+		{"updates", "", Options{}, runs, "Throughput|throughput (GPts/s)|devices|direct"},
 		{"history", "", Options{}, kept("history"), "Change of the field in a step|largest change in a step|1000"},
 		{"exchange", "", Options{}, kept("exchange"), ""},
 		{"pack", "", Options{}, kept("pack"), "Packing|direction pack only|rate (GB/s)|targeted|plain copy|32 MiB"},
@@ -54,6 +54,8 @@ func TestPlotGolden(t *testing.T) {
 		},
 		{"scaling", "", Options{}, one(sampleScaling()), ""},
 		{"sweep", "", Options{}, one(resultstest.Sweep()), "Sweeps on one device|share of a plain copy (%)|27-point"},
+		{"checkpoint", "", Options{}, one(sampleCheckpoints()), "Checkpoints|rate (GB/s)|write|read"},
+		{"slowdown", "slowdown", Options{}, one(sampleCheckpoints()), "Steps with checkpoints or statistics|slowdown of steps (%)|steps, fused|steps, blocked"},
 		{"roofline", "roofline", Options{Peaks: map[string]float64{"float64": 30000, "float32": 60000}},
 			one(sampleRates()), ""},
 		{"machines", "sweep", Options{Where: []results.Condition{{Label: "stencil", Value: "7-point"}}},
@@ -134,7 +136,7 @@ func TestPlotTellsRecordsApart(t *testing.T) {
 	}
 }
 
-// What is asked for is not held, and what is held is said.
+// Requested labels are not restricted, and restricted labels are noted.
 func TestPlotOptions(t *testing.T) {
 	rows := []results.Row{
 		resultstest.PackRow("wu/V/n=1", "unpack", "units", 3), resultstest.PackRow("wu/V/n=1", "pack", "units", 3),
@@ -163,7 +165,7 @@ func TestPlotOptions(t *testing.T) {
 	}
 }
 
-// Rows that lack a label which others have are named by what they lack.
+// Rows without a label that others have are named by the missing label.
 func TestPlotHoldsRowsWithoutALabel(t *testing.T) {
 	rates := sampleRates()
 	rates.Rows = append(rates.Rows, rates.Rows[0].Label("norms", "every step"))
@@ -173,7 +175,7 @@ func TestPlotHoldsRowsWithoutALabel(t *testing.T) {
 	}
 }
 
-func TestPlotRefuses(t *testing.T) {
+func TestPlotErrors(t *testing.T) {
 	pack := resultstest.Source(results.KindPack, resultstest.PackRow("wu/V/n=1", "pack", "units", 3))
 	nothing := resultstest.Source(results.KindPack)
 	twoUnits := resultstest.Source(
@@ -188,17 +190,17 @@ func TestPlotRefuses(t *testing.T) {
 		empty            bool // ErrNothing
 	}{
 		{
-			"no such plot", "pie", `there is no plot "pie": take updates, history, exchange`, Options{},
+			"no such plot", "pie", `the plot must be one of updates, history, measures, exchange`, Options{},
 			[]results.Source{pack}, false,
 		},
 		{
-			"mixed kinds", "", "pack.json is of pack and sweep.json of sweep: say which plot", Options{},
+			"mixed kinds", "", "pack.json has kind pack and sweep.json has kind sweep: choose a plot", Options{},
 			[]results.Source{pack, resultstest.Sweep()}, false,
 		},
 		{"no records", "", "no records", Options{}, nil, true},
-		{"no rows", "", "there are no rows", Options{}, []results.Source{nothing}, true},
+		{"no rows", "", "no rows", Options{}, []results.Source{nothing}, true},
 		{
-			"a kind to come", "", `records of kind "walk" have no plot of their own`, Options{},
+			"a kind to come", "", `records of kind "walk" have no default plot`, Options{},
 			[]results.Source{resultstest.Source("walk", pack.Rows...)}, false,
 		},
 		{"no such label", "", `no row has the label "edge"; there are suite, layout`, Options{By: []string{"edge"}}, []results.Source{pack}, false},
@@ -210,25 +212,25 @@ func TestPlotRefuses(t *testing.T) {
 			"nothing fulfils it", "", "no row has engine=tree",
 			Options{Where: []results.Condition{{Label: "engine", Value: "tree"}}}, []results.Source{pack}, true,
 		},
-		{"nothing along X", "", "no row has edge, for X; there are suite, layout", Options{X: "edge"}, []results.Source{pack}, true},
+		{"nothing along X", "", "no row has edge, for X; rows have suite, layout", Options{X: "edge"}, []results.Source{pack}, true},
 		{"nothing along Y", "", "no row has gflops, for Y", Options{Y: "gflops"}, []results.Source{pack}, true},
-		{"nothing said", "curves", "say what lies along X: suite, layout", Options{}, []results.Source{pack}, false},
+		{"nothing said", "curves", "choose the quantity along X: suite, layout", Options{}, []results.Source{pack}, false},
 		{"no history", "history", "no record has a history", Options{}, []results.Source{pack}, true},
 		{"nothing from or to", "matrix", "no row has the labels from and to", Options{}, []results.Source{pack}, true},
 		{
-			"a history over something", "history", "history has its own X, Y and curves", Options{Y: "rate"},
+			"a history over something", "history", "history has fixed X, Y and curves", Options{Y: "rate"},
 			[]results.Source{pack}, false,
 		},
 		{
-			"a map over something", "matrix", "matrix has its own X", Options{X: "bytes"},
+			"a map over something", "matrix", "matrix has fixed X", Options{X: "bytes"},
 			[]results.Source{sampleLinks()}, false,
 		},
 		{
-			"a roofline of something", "roofline", "roofline has its own X and Y", Options{Y: "step"},
+			"a roofline of something", "roofline", "roofline has fixed X and Y", Options{Y: "step"},
 			[]results.Source{sampleRates()}, false,
 		},
 		{
-			"a peak of curves", "sweep", "plot sweep has no peaks", Options{Peaks: map[string]float64{"float64": 1}},
+			"a peak of curves", "sweep", "plot sweep does not support peaks", Options{Peaks: map[string]float64{"float64": 1}},
 			[]results.Source{resultstest.Sweep()}, false,
 		},
 		{
@@ -236,7 +238,7 @@ func TestPlotRefuses(t *testing.T) {
 			true,
 		},
 		{
-			"a scaling of something", "scaling", "scaling has its own Y", Options{Y: "step"},
+			"a scaling of something", "scaling", "scaling has fixed Y", Options{Y: "step"},
 			[]results.Source{sampleScaling()}, false,
 		},
 		{"two units along Y", "", "rate is in GB/s and in MB/s", Options{}, []results.Source{twoUnits}, false},
@@ -256,7 +258,7 @@ func TestPlotRefuses(t *testing.T) {
 	}
 }
 
-// What was left out for want of memory is not what the others are held at.
+// Rows are not restricted to a value of rows that were omitted because of too little memory.
 func TestPlotOfRowsLeftOut(t *testing.T) {
 	s := resultstest.Schemes()
 	s.Add(results.NewRow().Label("scheme", "fused").Label("points", 64).Label("devices", 8))
@@ -293,7 +295,53 @@ func TestHistoryOfZeros(t *testing.T) {
 	}
 }
 
-// One device sends nothing: its exchanges differ in their points.
+// Measures are plotted over the time, or over the steps if a run has none, each in a panel, from the start.
+func TestMeasures(t *testing.T) {
+	number := results.Number
+	source := func(timed bool, names ...string) results.Source {
+		run := &results.Run{StartMeasures: map[string]*float64{"mass": number(7)}}
+		for i := range 3 {
+			check := results.Check{Iteration: 10 * (i + 1), Measures: map[string]*float64{}}
+			if timed {
+				check.Time = number(0.5 * float64(i+1))
+			}
+			for k, name := range names {
+				check.Measures[name] = number(float64(i + k))
+			}
+			run.History = append(run.History, check)
+		}
+		s := resultstest.Source(results.KindRun, results.NewRow().Label("iterations", 30))
+		s.Run = run
+		return s
+	}
+	for _, c := range []struct {
+		name   string
+		all    []results.Source
+		label  string
+		panels int
+		x      []float64
+	}{
+		{"time", []results.Source{source(true, "mass")}, "time", 1, []float64{0, 0.5, 1, 1.5}},
+		{"several", []results.Source{source(true, "mass", "top")}, "time", 2, []float64{0, 0.5, 1, 1.5}},
+		{"steps", []results.Source{source(false, "mass"), source(true, "mass", "top")}, "steps", 2, []float64{0, 10, 20, 30}},
+	} {
+		chart := test.Must(New("", Options{}, c.all...))(t)
+		panels, ok := chart.(Panels)
+		if !ok {
+			panels.Panels = []Curves{chart.(Curves)}
+		}
+		first := panels.Panels[0]
+		if len(panels.Panels) != c.panels || first.XLabel != c.label || first.YLabel != "mass" || len(first.Curves) != len(c.all) ||
+			!slices.Equal(first.Curves[0].X, c.x) || !slices.Equal(first.Curves[0].Y, []float64{7, 0, 1, 2}) {
+			t.Errorf("%s: %+v", c.name, chart)
+		}
+		writeChart(t, chart, ".svg")
+	}
+	_, err := New("measures", Options{}, source(true))
+	resultstest.WantError(t, err, "plot", "no record has measures in its history")
+}
+
+// A single device sends nothing: its exchanges differ in their points.
 func TestPlotOfExchangesAlone(t *testing.T) {
 	s := resultstest.Source(results.KindExchange)
 	for _, points := range []float64{8, 16} {
@@ -305,7 +353,7 @@ func TestPlotOfExchangesAlone(t *testing.T) {
 	}
 }
 
-// Odd rows are drawn as far as they can be, in all formats.
+// Unusual rows are drawn as far as possible, in all formats.
 func TestPlotOfOddRows(t *testing.T) {
 	row := func(bytes, rate float64) results.Row {
 		return results.NewRow().Label("bytes", bytes).Label("path", "peer").Number(results.Rate, rate)
@@ -340,12 +388,12 @@ func TestPlotOfOddRows(t *testing.T) {
 	}
 }
 
-func TestChartsRefuse(t *testing.T) {
+func TestChartErrors(t *testing.T) {
 	for want, c := range map[string]Chart{
-		"there are no panels": Panels{},
-		"there are no curves": Panels{Panels: []Curves{{}}},
-		"is not finite":       Curves{Curves: []Curve{{X: []float64{1}, Y: []float64{math.Inf(1)}}}},
-		"error bars":          Curves{Curves: []Curve{{X: []float64{1}, Y: []float64{1}, Lo: []float64{1}}}},
+		"must have at least one panel": Panels{},
+		"must have at least one curve": Panels{Panels: []Curves{{}}},
+		"must be finite":               Curves{Curves: []Curve{{X: []float64{1}, Y: []float64{math.Inf(1)}}}},
+		"error bars":                   Curves{Curves: []Curve{{X: []float64{1}, Y: []float64{1}, Lo: []float64{1}}}},
 	} {
 		resultstest.WantError(t, Write(filepath.Join(t.TempDir(), "c.svg"), c), "plot", want)
 	}

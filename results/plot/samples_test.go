@@ -30,8 +30,8 @@ func decode(t *testing.T, data []byte) image.Image {
 }
 
 // alike fails unless two pictures have one size and all but one in a thousand
-// of their bytes, a colour of a pixel each, are within a few shades: how glyphs
-// and colours round differs between processors.
+// of their bytes, a color of a pixel each, are within a few shades: how glyphs
+// and palette round differs between processors.
 func alike(t *testing.T, got, want image.Image) {
 	t.Helper()
 	if got.Bounds() != want.Bounds() {
@@ -92,6 +92,21 @@ func sampleScaling() results.Source {
 		for _, devices := range []float64{1, 2, 4, 8} {
 			s.Add(results.NewRow().Label("scheme", "fused").Label("points", points).Label("devices", devices).
 				Value(results.Step, resultstest.Around(1000/devices+20*math.Log2(devices)*512/points)))
+		}
+	}
+	return s
+}
+
+// sampleCheckpoints has steps with checkpoints, and checkpoints written and read.
+func sampleCheckpoints() results.Source {
+	s := resultstest.Source(results.KindCheckpoint)
+	for _, points := range []float64{256, 512} {
+		row := results.NewRow().Label("points", points).Label("devices", 2)
+		for i, scheme := range []string{"fused", "blocked"} {
+			s.Add(row.Label("what", "steps").Label("scheme", scheme).Value(results.Slowdown, resultstest.Around(0.02+0.01*float64(i))))
+		}
+		for i, what := range []string{"write", "read"} {
+			s.Add(row.Label("what", what).Value(results.Rate, resultstest.Around(points/100+float64(i))))
 		}
 	}
 	return s

@@ -21,13 +21,12 @@ type selection struct {
 	notes   []string
 }
 
-// nothing is an error that errors.Is takes for ErrNothing too.
+// nothing is an error that also matches ErrNothing.
 type nothing struct{ error }
 
 func (nothing) Is(target error) bool { return target == ErrNothing }
 
-// selectRows returns the rows that fulfil all conditions. Records that did not reach their
-// end are noted.
+// selectRows returns the rows that satisfy all conditions. It notes records that did not reach their end.
 func selectRows(all []results.Source, where []results.Condition) (*selection, error) {
 	all, err := results.Filter(all, where)
 	if errors.Is(err, results.ErrNoRow) {
@@ -48,14 +47,13 @@ func selectRows(all []results.Source, where []results.Condition) (*selection, er
 	return s, nil
 }
 
-// varies reports whether rows differ in a label, one that some lack among them.
+// varies reports whether rows differ in a label, including rows without it.
 func (s *selection) varies(label string) bool {
 	return slices.ContainsFunc(s.rows, func(row sourceRow) bool { return row.Text(label) != s.rows[0].Text(label) })
 }
 
-// hold keeps, for each of the labels that varies, the rows with one value of it, and notes
-// the value: the one that is given, or the greatest, where a row has it; else that of the
-// first row.
+// hold keeps, for each of the labels that varies, the rows with one value, and notes the value: the given
+// one, or the greatest, if a row has it; otherwise that of the first row.
 func (s *selection) hold(labels []results.Label) {
 	for _, l := range labels {
 		if !s.varies(l.Name) {
@@ -77,8 +75,8 @@ func (s *selection) hold(labels []results.Label) {
 	}
 }
 
-// series groups the rows into curves: by the labels that vary, by machine where the records
-// are of several, and by record where two records have rows at one place on X.
+// series groups the rows into curves: by the labels that vary, by machine if the records are from several,
+// and by record if two records have rows at the same place on X.
 func (s *selection) series(by []string, x axis) (all []series) {
 	by = slices.DeleteFunc(slices.Clone(by), func(label string) bool { return label == x.name || !s.varies(label) })
 	machines := results.MachineNames(s.sources)
@@ -110,8 +108,8 @@ func (s *selection) series(by []string, x axis) (all []series) {
 	return all
 }
 
-// few returns an error for more curves, or places along an axis, than can be told apart. Bars and maps need time for
-// each curve at each place.
+// few returns an error for too many curves or places along an axis. Bars and maps take time for each curve at
+// each place.
 func few(all []series, places ...[]string) error {
 	const most = 500
 	n := len(all)
@@ -119,8 +117,7 @@ func few(all []series, places ...[]string) error {
 		n = max(n, len(axis))
 	}
 	if n > most {
-		return fmt.Errorf("at most %d curves, bars or cells side by side can be drawn, got %d: choose rows by a label",
-			most, n)
+		return fmt.Errorf("must have at most %d curves, bars or cells side by side, got %d: choose by a label", most, n)
 	}
 	return nil
 }
@@ -139,8 +136,8 @@ func (s *selection) overlap(name func(sourceRow) string, x axis) bool {
 	return false
 }
 
-// leaveOutEmpty drops the rows without values, of what could not be measured: hold would
-// otherwise keep a value that only these have.
+// leaveOutEmpty drops rows without values, for cases that could not be measured: hold might otherwise keep a
+// value that only these have.
 func (s *selection) leaveOutEmpty() {
 	empty := func(row sourceRow) bool { return len(row.Values) == 0 }
 	if slices.ContainsFunc(s.rows, func(row sourceRow) bool { return !empty(row) }) {
@@ -148,7 +145,7 @@ func (s *selection) leaveOutEmpty() {
 	}
 }
 
-// title is the kind's, with the devices that all records share.
+// title returns the kind's title, with the devices that all records share.
 func (s *selection) title(k kind) string {
 	return wording.Join("\n", k.title, results.CommonDevices(s.sources))
 }
@@ -156,8 +153,8 @@ func (s *selection) title(k kind) string {
 // note returns the notes in one line.
 func (s *selection) note() string { return strings.Join(s.notes, "; ") }
 
-// remark notes how many rows were merged into one point, how many were left out, and what
-// the error bars are.
+// remark notes how many rows were merged into one point, how many were omitted, and the meaning of error
+// bars.
 func (s *selection) remark(merged, lost int, bars bool) {
 	if merged > 0 {
 		s.notes = append(s.notes, "each point the median of the rows at its place")
@@ -171,8 +168,8 @@ func (s *selection) remark(merged, lost int, bars bool) {
 	}
 }
 
-// places returns the texts of the rows on an axis: numbers in ascending order, then words in
-// the order of the rows.
+// places returns the texts of the rows on an axis: numbers in ascending order, then words in the order of the
+// rows.
 func (s *selection) places(x axis) (places []string) {
 	for _, row := range s.rows {
 		if place := x.place(row); place != "" && !slices.Contains(places, place) {
@@ -195,8 +192,7 @@ type series struct {
 	rows []sourceRow
 }
 
-// seriesPart returns the part of a curve's name that a label gives: a word alone, a number
-// with the name of the label.
+// seriesPart returns the part of a curve's name from a label: a word, or a number with the name of the label.
 func seriesPart(label string, row sourceRow) string {
 	text := row.Text(label)
 	if _, number := row.Float(label); !number {
@@ -211,15 +207,14 @@ func seriesPart(label string, row sourceRow) string {
 	return wording.Spaced(label) + " " + text
 }
 
-// A point is a number on X and the sample that is shown there.
+// A point is a number on X and the sample at it.
 type point struct {
 	x float64
 	y results.Sample
 }
 
-// points returns the points of a series in the order of X. Several rows at one place give
-// their median, without error bars. merged counts such rows; lost counts the rows that a
-// logarithmic axis cannot show.
+// points returns the points of a series in the order of X. Several rows at one place give their median,
+// without error bars. merged counts such rows; lost counts the rows that a logarithmic axis cannot show.
 func (s series) points(x, y axis, logX, logY bool) (all []point, merged, lost int) {
 	at := map[float64][]results.Sample{}
 	for _, row := range s.rows {
@@ -241,8 +236,7 @@ func (s series) points(x, y axis, logX, logY bool) (all []point, merged, lost in
 	return all, merged, lost
 }
 
-// curve makes a curve of points, with error bars from the quartiles of those that were
-// repeated.
+// curve makes a curve of points, with error bars from the quartiles of repeated measurements.
 func curve(name string, points []point) Curve {
 	c := Curve{Name: name}
 	repeated := slices.ContainsFunc(points, func(p point) bool { return p.y.Repeated() })
@@ -255,8 +249,8 @@ func curve(name string, points []point) Curve {
 	return c
 }
 
-// merge returns one sample for those at one place: of several their median, without a spread. n is how many were
-// merged.
+// merge returns one sample for those at one place: for several their median, without a spread. n is their
+// number.
 func merge(samples []results.Sample) (v results.Sample, n int) {
 	if len(samples) == 1 {
 		return samples[0], 0
@@ -268,7 +262,7 @@ func merge(samples []results.Sample) (v results.Sample, n int) {
 	return measure.Exact(measure.NewSample(medians).Median), len(samples)
 }
 
-// median merges the rows of a series at a place; it is NaN where there are none.
+// median merges the rows of a series at a place; NaN if there are none.
 func (s series) median(x, y axis, place string) (v results.Sample, n int) {
 	var samples []results.Sample
 	for _, row := range s.rows {
@@ -282,10 +276,10 @@ func (s series) median(x, y axis, place string) (v results.Sample, n int) {
 	return merge(samples)
 }
 
-// ErrNothing is the error of [New] for records that have no numbers for the plot.
-var ErrNothing = errors.New("there is nothing to plot")
+// ErrNothing is the error of [New] for records without numbers for the plot.
+var ErrNothing = errors.New("nothing to plot")
 
-// xAxis returns the first candidate that varies, else the first that rows have.
+// xAxis returns the first candidate that varies, otherwise the first that rows have.
 func (s *selection) xAxis(k kind) (axis, error) {
 	there := ""
 	for _, name := range k.x {
@@ -318,7 +312,7 @@ func (s *selection) yAxis(k kind) (axis, error) {
 	return axis{}, s.missing("Y", names)
 }
 
-// oneUnit returns an error where rows have a metric in several units, which no axis shows.
+// oneUnit returns an error if rows have a metric in several units.
 func (s *selection) oneUnit(a axis) error {
 	unit := ""
 	for _, row := range s.rows {
@@ -333,13 +327,13 @@ func (s *selection) oneUnit(a axis) error {
 	return nil
 }
 
-// missing returns the error that no row has what lies along an axis. It lists what rows have.
+// missing returns the error that no row has the quantity of an axis. It lists what rows have.
 func (s *selection) missing(axis string, wanted []string) error {
 	if len(wanted) == 0 {
-		return fmt.Errorf("say what lies along %s: %s", axis, s.have())
+		return fmt.Errorf("choose the quantity along %s: %s", axis, s.have())
 	}
 	names := strings.Join(wanted, " or ")
-	return fmt.Errorf("%w: no row has %s, for %s; there are %s", ErrNothing, names, axis, s.have())
+	return fmt.Errorf("%w: no row has %s, for %s; rows have %s", ErrNothing, names, axis, s.have())
 }
 
 // have lists the labels and metrics that rows have.

@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/palette/moreland"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -15,7 +14,7 @@ import (
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// The measures of charts. Width and height are those of a plot with its axes.
+// The dimensions of charts. Width and height are those of a plot with its axes.
 const (
 	chartWidth     = 14 * vg.Centimeter
 	chartHeight    = 10 * vg.Centimeter
@@ -27,56 +26,27 @@ const (
 	pixelsPerPoint = 3
 )
 
-// colours are those of Okabe and Ito (2008), which colour-blind readers can
-// tell apart too, and grey.
-var colours = [...]color.RGBA{
+// colors are those of Okabe and Ito (2008), which color-blind readers can distinguish too, and gray.
+var palette = [...]color.RGBA{
 	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
 	{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x00, 0x00, 0x00, 0xff},
 	{0x80, 0x80, 0x80, 0xff},
 }
 
-// grey is the colour of bounds.
-const grey = len(colours) - 1
+// gray is the index of the color of bounds.
+const gray = len(palette) - 1
 
-// notFinite is a grey, which the colours of values never are.
+// notFinite is a gray that the colors of values never have.
 var notFinite = color.RGBA{R: 0x9a, G: 0x9a, B: 0x9a, A: 0xff}
 
-// viridis is a scale of n colours from dark violet to yellow whose lightness
-// grows evenly, also to a colour-blind eye and in print without colours.
-func viridis(n int) []color.RGBA {
-	scale, err := moreland.NewLuminance([]color.Color{
-		rgb(0x440154), rgb(0x481a6c), rgb(0x472f7d), rgb(0x414487),
-		rgb(0x39568c), rgb(0x31688e), rgb(0x2a788e), rgb(0x23888e),
-		rgb(0x1f988b), rgb(0x22a884), rgb(0x35b779), rgb(0x54c568),
-		rgb(0x7ad151), rgb(0xa5db36), rgb(0xd2e21b), rgb(0xfde725),
-	})
-	if err != nil {
-		panic(err) // the colours above grow in lightness
-	}
-	scale.SetMax(1)
-	colors := make([]color.RGBA, n)
-	for i := range colors {
-		c, err := scale.At(float64(i) / float64(n-1))
-		if err != nil {
-			panic(err) // the fraction is in [0, 1]
-		}
-		colors[i] = color.RGBAModel.Convert(c).(color.RGBA)
-	}
-	return colors
-}
-
-func rgb(code uint32) color.Color {
-	return color.RGBA{R: uint8(code >> 16), G: uint8(code >> 8), B: uint8(code), A: 0xff}
-}
-
-// widen gives a logarithmic axis with one number on it, or nearly so, a range.
+// widen gives a logarithmic axis with (nearly) one number a range.
 func widen(a *plot.Axis) {
 	if a.Max <= 1.01*a.Min {
 		a.Min, a.Max = max(a.Min/2, math.SmallestNonzeroFloat64), min(2*a.Max, math.MaxFloat64)
 	}
 }
 
-// pad gives a linear axis with one number on it a range.
+// pad gives a linear axis with one number a range.
 func pad(a *plot.Axis) {
 	if a.Max <= a.Min {
 		by := max(1, math.Abs(a.Max)/2)
@@ -95,7 +65,7 @@ func newPlot(xLabel, yLabel string) *plot.Plot {
 	return p
 }
 
-// mapCanvas returns where [drawPlot] draws the data of a plot on a canvas.
+// mapCanvas returns the part of a canvas where [drawPlot] draws the data of a plot.
 func mapCanvas(p *plot.Plot, c draw.Canvas) draw.Canvas {
 	label := p.Y.Label.Text
 	p.Y.Label.Text = ""
@@ -104,7 +74,7 @@ func mapCanvas(p *plot.Plot, c draw.Canvas) draw.Canvas {
 	return data
 }
 
-// labelRoom is what the label of Y takes of the width of a plot.
+// labelRoom is the width that the label of Y takes.
 func labelRoom(p *plot.Plot, label string) vg.Length {
 	if label == "" {
 		return 0
@@ -112,8 +82,8 @@ func labelRoom(p *plot.Plot, label string) vg.Length {
 	return p.Y.Label.TextStyle.Height(label) + chartGap
 }
 
-// drawPlot draws a plot. The label of Y is drawn here: gonum's plot would leave
-// half its length free above a logarithmic axis.
+// drawPlot draws a plot. The label of Y is drawn here: gonum's plot would leave half its length free above a
+// logarithmic axis.
 func drawPlot(p *plot.Plot, c draw.Canvas) {
 	label := p.Y.Label
 	p.Y.Label.Text = ""
@@ -127,7 +97,7 @@ func drawPlot(p *plot.Plot, c draw.Canvas) {
 	c.FillText(style, vg.Point{X: c.Min.X + left - chartGap, Y: data.Center().Y}, label.Text)
 }
 
-// wrap breaks text into lines no wider than that, between words.
+// wrap breaks text into lines of at most width, between words.
 func wrap(style text.Style, s string, width vg.Length) (lines []string) {
 	if s == "" {
 		return nil
@@ -146,7 +116,7 @@ func wrap(style text.Style, s string, width vg.Length) (lines []string) {
 	return lines
 }
 
-// longestWord is the width of the longest of the words that wrap keeps whole.
+// longestWord is the width of the longest word, which wrap does not break.
 func longestWord(style text.Style, s string) (width vg.Length) {
 	for word := range strings.FieldsSeq(s) {
 		width = max(width, style.Width(word))
@@ -164,10 +134,10 @@ func sans(size vg.Length) text.Style {
 	}
 }
 
-// heading is what stands over a chart.
+// heading is the text above a chart.
 type heading struct{ title, note string }
 
-// each calls do for its lines on a canvas of that width, and returns how high they are.
+// each calls do for its lines on a canvas of a width, and returns their height.
 func (h heading) each(width vg.Length, do func(style text.Style, from vg.Length, line string)) (height vg.Length) {
 	for i, part := range []string{h.title, h.note} {
 		style := sans([]vg.Length{12, 9}[i])
@@ -183,7 +153,7 @@ func (h heading) each(width vg.Length, do func(style text.Style, from vg.Length,
 	return height
 }
 
-// draw draws it and returns the space left below.
+// draw draws the heading and returns the space below.
 func (h heading) draw(c draw.Canvas) draw.Canvas {
 	c.Max.Y -= h.each(c.Size().X, func(style text.Style, from vg.Length, line string) {
 		c.FillText(style, vg.Point{X: c.Center().X, Y: c.Max.Y - from}, line)
@@ -191,7 +161,7 @@ func (h heading) draw(c draw.Canvas) draw.Canvas {
 	return c
 }
 
-// A legend stands at the right of a plot. Without names it takes no room.
+// A legend is at the right of a plot. Without names it takes no space.
 type legend struct {
 	plot.Legend
 	names []string
@@ -206,7 +176,7 @@ func newLegend() *legend {
 	return l
 }
 
-// add explains what has a name.
+// add adds an entry unless it has no name.
 func (l *legend) add(name string, of ...plot.Thumbnailer) {
 	if name != "" {
 		l.Add(name, of...)
@@ -214,7 +184,7 @@ func (l *legend) add(name string, of ...plot.Thumbnailer) {
 	}
 }
 
-// width includes the gaps.
+// width returns the width including gaps.
 func (l *legend) width() (widest vg.Length) {
 	for _, name := range l.names {
 		widest = max(widest, l.TextStyle.Width(name)+l.ThumbnailWidth+3*chartGap)
@@ -233,13 +203,23 @@ func (l *legend) draw(c draw.Canvas) draw.Canvas {
 type sheet struct {
 	width, height vg.Length
 	draw          func(draw.Canvas)
+	pixels        int // width of a picture; 0 for the default
+}
+
+// paint draws the sheet on white.
+func (s sheet) paint(canvas vg.CanvasSizer) {
+	page := draw.New(canvas)
+	page.SetColor(color.White)
+	page.Fill(page.Rectangle.Path())
+	s.draw(draw.Crop(page, chartMargin, -chartMargin, chartMargin, -chartMargin))
 }
 
 // newSheet lays out a drawing of a size below a heading and left of a legend.
 func newSheet(h heading, l *legend, width, height vg.Length, data func(draw.Canvas)) sheet {
 	width, height = width+l.width(), max(height, vg.Length(len(l.names))*legendLine)
 	height += h.each(width, func(text.Style, vg.Length, string) {})
-	return sheet{width + 2*chartMargin, height + 2*chartMargin, func(c draw.Canvas) { data(l.draw(h.draw(c))) }}
+	paint := func(c draw.Canvas) { data(l.draw(h.draw(c))) }
+	return sheet{width: width + 2*chartMargin, height: height + 2*chartMargin, draw: paint}
 }
 
 // centered returns a style whose texts are centered at their point.

@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -9,12 +10,12 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// A span is a range of numbers, ends included; it is empty where lo > hi.
+// A span is a range of numbers, including its ends; it is empty if lo > hi.
 type span struct{ lo, hi float64 }
 
 func (s span) empty() bool { return s.lo > s.hi }
 
-// fraction is where v lies from lo (0) to hi (1); the middle where both are one.
+// fraction is the position of v from lo (0) to hi (1); the middle if both are equal.
 func (s span) fraction(v float64) float64 {
 	switch length := s.hi - s.lo; {
 	case length == 0:
@@ -26,7 +27,44 @@ func (s span) fraction(v float64) float64 {
 	}
 }
 
-// linearScale and logScale place numbers on axes of any finite range: those of gonum overflow.
+// A Range is a range of values. An end that is NaN is that of the values drawn.
+type Range struct {
+	Lo float64 // the lower end
+	Hi float64 // the upper end, above Lo
+}
+
+// Join returns a range that covers two, to draw several fields alike. NaN ends of either are left out.
+func (r Range) Join(other Range) Range {
+	return Range{lesser(r.Lo, other.Lo), -lesser(-r.Hi, -other.Hi)}
+}
+
+// Or returns the range with its NaN ends replaced by those of another.
+func (r Range) Or(other Range) Range {
+	if math.IsNaN(r.Lo) {
+		r.Lo = other.Lo
+	}
+	if math.IsNaN(r.Hi) {
+		r.Hi = other.Hi
+	}
+	return r
+}
+
+func (r *Range) check() error {
+	if r != nil && (math.IsInf(r.Hi-r.Lo, 0) || r.Lo >= r.Hi) {
+		return fmt.Errorf("the range must be finite and ascending, got %g to %g", r.Lo, r.Hi)
+	}
+	return nil
+}
+
+// lesser returns the lesser of two numbers that is not NaN.
+func lesser(a, b float64) float64 {
+	if a < b || math.IsNaN(b) {
+		return a
+	}
+	return b
+}
+
+// linearScale and logScale map numbers to axes of any finite range: those of gonum overflow.
 type (
 	linearScale struct{}
 	logScale    struct{}
@@ -43,10 +81,10 @@ func (logScale) Normalize(lo, hi, v float64) float64 {
 // wide reports whether numbers are better shown on a logarithmic axis.
 func (s span) wide(times float64) bool { return s.lo > 0 && s.hi/s.lo >= times }
 
-// ticks marks about n round numbers on a span, each at its fraction of the way along it. A round number that lies
-// outside by no more than reach is marked at the end.
-func (s span) ticks(n int, reach float64) []plot.Tick {
+// ticks marks about n round numbers on a span, each at its fraction.
+func (s span) ticks(n int) []plot.Tick {
 	length := s.hi - s.lo
+	reach := 1e-9 * length // tolerance for rounding
 	if s.empty() {
 		return nil
 	}
@@ -65,8 +103,8 @@ func (s span) ticks(n int, reach float64) []plot.Tick {
 	return marks
 }
 
-// endTicks marks the ends of a span with too little or too much between them
-// for a step, or its middle where the ends are one.
+// endTicks marks the ends of a span that is too small or too large for a step, or its middle if the ends are
+// equal.
 func (s span) endTicks() []plot.Tick {
 	label := func(v float64) string { return typeset(strconv.FormatFloat(v, 'g', 4, 64)) }
 	if s.lo == s.hi {
@@ -86,8 +124,8 @@ func roundStep(v float64) float64 {
 	return 10 * power
 }
 
-// label writes v with the digits that tell it from its neighbours a step away,
-// with an exponent where the numbers are very large or small and that is shorter.
+// label formats v with the digits that distinguish it from its neighbors a step away, with an exponent if the
+// numbers are very large or small and that is shorter.
 func (s span) label(v, step float64) string {
 	if math.Abs(v) < step/2 {
 		return "0"
@@ -112,13 +150,14 @@ func typeset(number string) string {
 	return strings.ReplaceAll(number, "-", "−")
 }
 
-// binaries marks a logarithmic axis at powers of two that are equally far apart, 1 KiB among them, at most seven of
-// them. Where fewer than two lie on it, or some are larger than memories, it marks the axis as decades does.
+// binaries marks a logarithmic axis at equally spaced powers of two that include 1 KiB, at most seven of
+// them. If fewer than two are on the axis, or some are larger than any memory, it marks the axis like
+// decades.
 type binaries struct{}
 
 // Ticks implements [plot.Ticker].
 func (binaries) Ticks(lo, hi float64) (all []plot.Tick) {
-	const most, reach = 7, 1e-9 // what rounding may take
+	const most, reach = 7, 1e-9 // tolerance for rounding
 	first, last := math.Ceil(math.Log2(lo)-reach), math.Floor(math.Log2(hi)+reach)
 	if last <= first || first < -70 || last > 70 {
 		return decades{}.Ticks(lo, hi)
@@ -134,7 +173,7 @@ func (binaries) Ticks(lo, hi float64) (all []plot.Tick) {
 	return all
 }
 
-// sized writes a number of bytes that is a power of two.
+// sized formats a number of bytes that is a power of two.
 func sized(v float64) string {
 	unit := 0
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
@@ -144,7 +183,7 @@ func sized(v float64) string {
 	return typeset(strconv.FormatFloat(v, 'g', 6, 64)) + " " + units[unit]
 }
 
-// steps marks a linear axis at round numbers, or at whole ones alone.
+// steps marks a linear axis at round numbers, or only at integers.
 type steps struct{ whole bool }
 
 // Ticks implements plot.Ticker.
@@ -156,18 +195,18 @@ func (m steps) Ticks(lo, hi float64) []plot.Tick {
 	return roundTicks(lo, hi, n)
 }
 
-// roundTicks marks about n round numbers from lo to hi, equally far apart.
+// roundTicks marks about n equally spaced round numbers from lo to hi.
 func roundTicks(lo, hi float64, n int) (all []plot.Tick) {
-	for _, t := range (span{lo, hi}).ticks(n, 0) {
+	for _, t := range (span{lo, hi}).ticks(n) {
 		all = append(all, plot.Tick{Value: lo*(1-t.Value) + hi*t.Value, Label: t.Label})
 	}
 	return all
 }
 
-// decades marks a logarithmic axis at powers of ten, ten of them at most. Where fewer than three lie on it, it writes
-// the numbers at 2 and 5 times them too; where fewer than three of all those do, also at 3 and 7 times, and then at all
-// whole multiples; and where fewer than three of these do, it marks the axis, which is all but linear over so short a
-// range, at round numbers equally far apart.
+// decades marks a logarithmic axis at powers of ten, at most ten of them. If fewer than three are on it, it
+// also writes the numbers at 2 and 5 times them; if fewer than three of all those are, also at 3 and 7 times,
+// and then at all integer multiples; and if fewer than three of these are, it marks the axis, which is almost
+// linear over such a short range, at equally spaced round numbers.
 type decades struct{}
 
 // Ticks implements plot.Ticker.
@@ -184,10 +223,10 @@ func (decades) Ticks(lo, hi float64) []plot.Tick {
 	return roundTicks(lo, hi, 8) // 1, 2 or 5 times a power of ten is at most 2.5 times too long
 }
 
-// decadeTicks marks the whole multiples of the powers of ten from lo to hi or, of many powers, only some of these. It
-// returns too how many have their number written.
+// decadeTicks marks the integer multiples of the powers of ten from lo to hi or, for many powers, only some
+// of these. It also returns the number of ticks with a number.
 func decadeTicks(lo, hi float64, written ...int) (ticks []plot.Tick, n int) {
-	const reach = 1e-9 // what rounding may take
+	const reach = 1e-9 // tolerance for rounding
 	const most = 10
 	first, last := math.Floor(math.Log10(lo)), math.Floor(math.Log10(hi)+reach)
 	step, multiples := 1+math.Floor((last-first)/most), 9

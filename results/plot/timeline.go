@@ -17,7 +17,7 @@ import (
 	"github.com/halox/halox/results/trace"
 )
 
-// timelineSteps is the number of steps that a timeline shows: more cannot be told apart.
+// timelineSteps is the number of steps in a timeline: more are not readable.
 const timelineSteps = 2
 
 // maxLanes bounds the height of a timeline.
@@ -53,9 +53,9 @@ type timeline struct {
 	trace       *trace.Trace
 	first, last int64 // steps
 	window      trace.Interval
-	lanes       []string                    // their names, the lowest first
-	bars        map[string]*plotter.Polygon // of a category
-	texts       plotter.Labels              // in bars
+	lanes       []string                    // names, lowest first
+	bars        map[string]*plotter.Polygon // by category
+	texts       plotter.Labels              // texts in bars
 }
 
 // The categories of the last lane of a device.
@@ -66,12 +66,12 @@ const (
 
 // timelineColors are the colors of categories. Others, which are waits, are light gray.
 var timelineColors = map[string]color.Color{
-	trace.Sweep: colours[0], trace.Unpack: colours[1], trace.Copy: colours[2], trace.Exchange: colours[3],
-	trace.Pack: colours[4], trace.Other: colours[5], exposedName: colours[6], hiddenName: color.Gray{0xa8},
+	trace.Sweep: palette[0], trace.Unpack: palette[1], trace.Copy: palette[2], trace.Exchange: palette[3],
+	trace.Pack: palette[4], trace.Other: palette[5], exposedName: palette[6], hiddenName: color.Gray{0xa8},
 	trace.Wait: color.Gray{0xe4},
 }
 
-// choose finds the last steps, and from when to when they were worked on.
+// choose finds the last steps, and the time range of their work.
 func (l *timeline) choose() error {
 	l.first, l.last = math.MaxInt64, 0
 	l.each(func(o trace.Operation) { l.first, l.last = min(l.first, o.Step), max(l.last, o.Step) })
@@ -121,8 +121,8 @@ func (l *timeline) addDevice(d trace.Device) {
 	l.lanes = append(l.lanes, d.Name)
 }
 
-// add adds the part of a bar that is in the window to the next lane, with a text where that fits. Bars end a little
-// early, so that neighbors of one color can be told apart.
+// add adds the part of a bar in the window to the next lane, with a text if it fits. Bars end slightly early,
+// so that neighbors of one color are distinguishable.
 func (l *timeline) add(x trace.Interval, category, text string) {
 	if x.Begin, x.End = max(x.Begin, l.window.Begin), min(x.End, l.window.End); x.Begin >= x.End {
 		return
@@ -131,7 +131,7 @@ func (l *timeline) add(x trace.Interval, category, text string) {
 		fill := timelineColors[category]
 		l.bars[category] = &plotter.Polygon{Color: fill, LineStyle: draw.LineStyle{Color: fill, Width: 0.3}}
 	}
-	const gap, room = 1. / 1500, 1. / 60 // of the window
+	const gap, room = 1. / 1500, 1. / 60 // shares of the window
 	bars, y := l.bars[category], float64(len(l.lanes))
 	begin, end, all := microseconds(x.Begin), microseconds(x.End), microseconds(l.window.End-l.window.Begin)
 	bars.XYs = append(bars.XYs, rectangle(begin, max(begin, end-gap*all), y-0.42, y+0.42))
@@ -145,7 +145,7 @@ func (l *timeline) add(x trace.Interval, category, text string) {
 
 func microseconds(t time.Duration) float64 { return t.Seconds() * 1e6 }
 
-// heading says what ran, what is shown and how much was hidden.
+// heading describes the run, the visible steps and the hidden share.
 func (l *timeline) heading() heading {
 	a := l.trace.About
 	how := wording.Join(" ", a.Scheme, a.Order)

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"image"
-	"image/color"
+	"image/png"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,7 +14,6 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgpdf"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -28,13 +28,13 @@ type Chart interface {
 	layout() (sheet, error)
 }
 
-// extensions are those of the files that can be drawn.
+// extensions are those of the supported formats.
 var extensions = []string{".png", ".svg", ".pdf"}
 
-// Extensions returns the extensions of the files that can be drawn: .png, .svg and .pdf.
+// Extensions returns the extensions of the supported formats: .png, .svg and .pdf.
 func Extensions() []string { return slices.Clone(extensions) }
 
-// Write draws a chart into the file at path, whose extension names the format: .png, .svg or .pdf.
+// Write draws a chart into the file at path, whose extension selects the format: .png, .svg or .pdf.
 func Write(path string, c Chart) error {
 	var data bytes.Buffer
 	err := Encode(&data, strings.ToLower(filepath.Ext(path)), c)
@@ -50,17 +50,20 @@ func Write(path string, c Chart) error {
 // Encode draws a chart in the format of an extension: .png, .svg or .pdf.
 func Encode(w io.Writer, extension string, c Chart) error {
 	if !slices.Contains(extensions, extension) {
-		return fmt.Errorf("%q is not allowed: .png, .svg or .pdf", extension)
+		return fmt.Errorf("the extension must be .png, .svg or .pdf, got %q", extension)
 	}
 	s, err := c.layout()
 	if err != nil {
 		return err
 	}
+	if extension == ".png" {
+		return png.Encode(w, s.raster(s.pixelSize(s.pixels)))
+	}
+	if s.pixels > 0 {
+		return fmt.Errorf("only a picture of the format .png has a width in pixels, not one of %s", extension)
+	}
 	canvas := newCanvas(extension, s.width, s.height)
-	page := draw.New(canvas)
-	page.SetColor(color.White)
-	page.Fill(page.Rectangle.Path())
-	s.draw(draw.Crop(page, chartMargin, -chartMargin, chartMargin, -chartMargin))
+	s.paint(canvas)
 	var data bytes.Buffer
 	if _, err := canvas.WriteTo(&data); err != nil {
 		return err
@@ -73,12 +76,50 @@ func Encode(w io.Writer, extension string, c Chart) error {
 	return err
 }
 
-// newCanvas is a canvas for one of the formats.
-func newCanvas(format string, width, height vg.Length) vg.CanvasWriterTo {
-	return printableCanvas{formatCanvas(format, width, height)}
+// Sized returns a chart whose picture, in the format .png, has a width in pixels.
+func Sized(c Chart, pixels int) Chart { return wide{c, pixels} }
+
+type wide struct {
+	Chart
+	pixels int
 }
 
-// A printableCanvas shows a question mark for what cannot be shown: no SVG may hold some of it.
+func (s wide) layout() (sheet, error) {
+	all, err := s.Chart.layout()
+	all.pixels = s.pixels
+	return all, err
+}
+
+// pixelSize returns the size in pixels for a width in pixels; 0 for the default.
+func (s sheet) pixelSize(width int) (x, y int) {
+	if width == 0 {
+		width = int(math.Round(s.width.Points() * pixelsPerPoint))
+	}
+	return width, max(1, int(math.Round(float64(s.height/s.width)*float64(width))))
+}
+
+// raster draws the sheet with a size in pixels.
+func (s sheet) raster(width, height int) image.Image {
+	dpi := max(1, int(math.Round(float64(width)*72/s.width.Points())))
+	size := vgimg.UseWH(vg.Length(width)*72/vg.Length(dpi), vg.Length(height)*72/vg.Length(dpi))
+	if x, _ := s.pixelSize(0); x == width {
+		size = vgimg.UseWH(s.width, s.height)
+	}
+	canvas := vgimg.NewWith(size, vgimg.UseDPI(dpi))
+	s.paint(printableCanvas{vgimg.PngCanvas{Canvas: canvas}})
+	return canvas.Image()
+}
+
+// newCanvas is a canvas of the format .svg or .pdf.
+func newCanvas(format string, width, height vg.Length) vg.CanvasWriterTo {
+	if format == ".svg" {
+		return printableCanvas{vgsvg.New(width, height)}
+	}
+	return printableCanvas{pdfCanvas{vgpdf.New(width, height)}}
+}
+
+// A printableCanvas replaces characters that cannot be displayed by question marks: SVG does not allow some
+// of them.
 type printableCanvas struct{ vg.CanvasWriterTo }
 
 // FillString draws text.
@@ -86,20 +127,7 @@ func (c printableCanvas) FillString(face font.Face, at vg.Point, s string) {
 	c.CanvasWriterTo.FillString(face, at, wording.Printable(s))
 }
 
-func formatCanvas(format string, width, height vg.Length) vg.CanvasWriterTo {
-	switch format {
-	case ".svg":
-		return vgsvg.New(width, height)
-	case ".pdf":
-		return pdfCanvas{vgpdf.New(width, height)}
-	default:
-		const dpi = pixelsPerPoint * 72
-		return vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))}
-	}
-}
-
-// A pdfCanvas draws as the other canvases do where vgpdf does not: vgpdf turns
-// images upside down and takes text for Windows-1252, byte by byte.
+// A pdfCanvas corrects vgpdf, which turns images upside down and takes text for Windows-1252, byte by byte.
 type pdfCanvas struct{ *vgpdf.Canvas }
 
 // DrawImage draws img with its first row on top.
@@ -111,8 +139,8 @@ func (c pdfCanvas) DrawImage(rect vg.Rectangle, img image.Image) {
 	c.Canvas.DrawImage(rect, img)
 }
 
-// FillString draws UTF-8 text. What Windows-1252 does not have becomes a question mark, the minus sign a dash of its
-// length.
+// FillString draws UTF-8 text. Characters outside of Windows-1252 become question marks, the minus sign a
+// dash of its length.
 func (c pdfCanvas) FillString(face font.Face, at vg.Point, s string) {
 	encoded := make([]byte, 0, len(s))
 	for _, r := range s {
@@ -128,8 +156,8 @@ func (c pdfCanvas) FillString(face font.Face, at vg.Point, s string) {
 	c.Canvas.FillString(face, at, string(encoded))
 }
 
-// portableSVG mends what vgsvg writes for viewers that go by the letter: the
-// images it embeds are PNG, and a font that is missing needs a stand-in.
+// portableSVG corrects the output of vgsvg for strict viewers: the images it embeds are PNG, and a missing
+// font needs a replacement.
 func portableSVG(data []byte) []byte {
 	data = bytes.ReplaceAll(data, []byte("data:image/jpg;"), []byte("data:image/png;"))
 	return bytes.ReplaceAll(data, []byte("font-family:Liberation Sans"),

@@ -22,39 +22,38 @@ const (
 	schema = 1
 )
 
-// file is a trace in the Trace Event Format, which Perfetto and chrome://tracing
-// read.
+// file is a trace in the Trace Event Format, for Perfetto and chrome://tracing.
 type file struct {
 	TraceEvents     []event  `json:"traceEvents"`
 	DisplayTimeUnit string   `json:"displayTimeUnit"`
 	OtherData       metadata `json:"otherData"`
 }
 
-// metadata is what viewers show as metadata.
+// metadata is shown as metadata by viewers.
 type metadata struct {
 	Format string `json:"format"`
 	Schema int    `json:"schema"`
 	About
-	HiddenShare     *float64     `json:"hidden_share,omitempty"` // absent where nothing was communicated
+	HiddenShare     *float64     `json:"hidden_share,omitempty"` // absent without communication
 	HiddenUS        microseconds `json:"hidden_us"`
 	CommunicationUS microseconds `json:"communication_us"`
 	Alignment       []alignment  `json:"alignment"`
 	Notes           []string     `json:"notes"`
 }
 
-// alignment says how exactly the times of a device fit those of others.
+// alignment is the accuracy of a device's times relative to those of others.
 type alignment struct {
 	Device   string       `json:"device"`
 	WithinUS microseconds `json:"within_us"`
 }
 
-// notes say how to read the file.
+// notes explain the file.
 var notes = []string{
-	"an operation begins when the one before it on its stream ended or, on an idle stream, when the host queued it",
-	"times of different devices compare as exactly as alignment says, in either direction",
+	"an operation begins when the previous one on its stream ended or, on an idle stream, when the host queued it",
+	"times of different devices are comparable to the accuracy in alignment, in either direction",
 	"hidden_share is the part of the time of pack, unpack, copy and exchange in which the same device sweeps, " +
 		"over all devices",
-	"the events that tell the times take some time themselves: a traced step is slower than another",
+	"the timing events take time themselves: a traced step is slower than others",
 }
 
 // event is one event of the format: a complete one ("X") or a name ("M").
@@ -70,14 +69,14 @@ type event struct {
 }
 
 type arguments struct {
-	Name  string `json:"name,omitempty"` // of a device or a stream
+	Name  string `json:"name,omitempty"` // name of a device or a stream
 	Index *int   `json:"sort_index,omitempty"`
 	Step  int64  `json:"step,omitempty"`
 	Bytes int64  `json:"bytes,omitempty"`
 	With  string `json:"with,omitempty"`
 }
 
-// microseconds is a time that JSON has in microseconds, exact to the nanosecond.
+// microseconds is a time in microseconds in JSON, exact to the nanosecond.
 type microseconds time.Duration
 
 // MarshalJSON implements json.Marshaler.
@@ -92,7 +91,7 @@ func (m *microseconds) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	if !(us >= 0 && us < 1e15) {
-		return fmt.Errorf("a time of %v us", us)
+		return fmt.Errorf("a time must be finite and at most 292 years, got %v us", us)
 	}
 	*m = microseconds(us*1000 + 0.5)
 	return nil
@@ -106,7 +105,7 @@ func (t *Trace) Encode(w io.Writer) error {
 	return json.NewEncoder(w).Encode(t.file())
 }
 
-// Write puts the trace into the file at path, as Encode does.
+// Write writes the trace to the file at path, see Encode.
 func (t *Trace) Write(path string) error {
 	var data bytes.Buffer
 	err := t.Encode(&data)
@@ -119,8 +118,7 @@ func (t *Trace) Write(path string) error {
 	return nil
 }
 
-// file returns the trace as the format has it, with names first and operations in the
-// order of their times.
+// file returns the trace in the format, with names first and operations sorted by time.
 func (t *Trace) file() *file {
 	hidden, communication := t.Hidden()
 	f := &file{DisplayTimeUnit: "ns", OtherData: metadata{
@@ -133,11 +131,11 @@ func (t *Trace) file() *file {
 	}
 	thread := 0
 	for i, d := range t.Devices {
-		f.OtherData.Alignment = append(f.OtherData.Alignment, alignment{d.Name, microseconds(d.Within)})
-		process := i + 1 // Perfetto takes process 0 for the idle one
+		f.OtherData.Alignment = append(f.OtherData.Alignment, alignment{d.Name, microseconds(d.ClockError)})
+		process := i + 1 // Perfetto treats process 0 as idle
 		f.name("process", process, thread+1, d.Name, i)
 		for k, s := range d.Streams {
-			thread++ // no two alike: some viewers look at this number alone
+			thread++ // unique: some viewers use only this number
 			f.name("thread", process, thread, s.Name, k)
 			for _, o := range s.Operations {
 				took := microseconds(o.End - o.Begin)
@@ -154,8 +152,7 @@ func (t *Trace) file() *file {
 	return f
 }
 
-// name adds the two events that name a device ("process") or a stream ("thread") and
-// say where among the others it stands.
+// name adds the two events that name a device ("process") or a stream ("thread") and set its order.
 func (f *file) name(kind string, process, thread int, name string, place int) {
 	for _, e := range []event{
 		{Name: kind + "_name", Args: arguments{Name: name}},
@@ -166,8 +163,8 @@ func (f *file) name(kind string, process, thread int, name string, place int) {
 	}
 }
 
-// Read gives back the trace in the file at path, with question marks for what cannot be shown. Of a file that holds
-// something else the error is [errNotTrace]; one of more than 1 GiB, a device and a pipe are errors too.
+// Read returns the trace in the file at path, with question marks for characters that cannot be displayed.
+// For other files the error is [errNotTrace]; a file of more than 1 GiB, a device and a pipe are errors too.
 func Read(path string) (*Trace, error) {
 	data, err := files.Read(path, maxBytes)
 	if err != nil {
@@ -180,10 +177,10 @@ func Read(path string) (*Trace, error) {
 	return t, nil
 }
 
-// maxBytes is how many bytes of a trace are read.
+// maxBytes is the maximum size of a trace in bytes.
 const maxBytes = 1 << 30
 
-// decode looks at the metadata first: the rest of another file may not fit.
+// decode reads the metadata first: the rest of another file may not fit.
 func decode(data []byte) (*Trace, error) {
 	var head struct {
 		OtherData struct {
@@ -199,7 +196,7 @@ func decode(data []byte) (*Trace, error) {
 		return nil, errNotTrace
 	}
 	if n := head.OtherData.Schema; n != schema {
-		return nil, fmt.Errorf("its schema version is %d; this halox reads %d", n, schema)
+		return nil, fmt.Errorf("the schema version must be %d, got %d", schema, n)
 	}
 	var f file
 	if err := json.Unmarshal(data, &f); err != nil {
@@ -216,15 +213,15 @@ func decode(data []byte) (*Trace, error) {
 	return t, nil
 }
 
-// add gives the trace the devices of a file, their streams and what these did.
+// add adds the devices of a file, their streams and operations.
 func (t *Trace) add(f *file) error {
 	for _, a := range f.OtherData.Alignment {
-		t.Devices = append(t.Devices, Device{Name: a.Device, Within: time.Duration(a.WithinUS)})
+		t.Devices = append(t.Devices, Device{Name: a.Device, ClockError: time.Duration(a.WithinUS)})
 	}
-	threads := map[int]int{} // the place of a stream among those of its device
+	threads := map[int]int{} // index of a stream in its device
 	for _, e := range f.TraceEvents {
 		if e.Process < 1 || e.Process > len(t.Devices) {
-			return fmt.Errorf("%s is of device %d of %d", e.Name, e.Process, len(t.Devices))
+			return fmt.Errorf("%s is on device %d, must be at most %d", e.Name, e.Process, len(t.Devices))
 		}
 		d := &t.Devices[e.Process-1]
 		k, known := threads[e.Thread]
@@ -239,14 +236,14 @@ func (t *Trace) add(f *file) error {
 				Step: e.Args.Step, Bytes: e.Args.Bytes, With: e.Args.With,
 			})
 		case e.Phase == "X":
-			return fmt.Errorf("%s is of a stream without a name, or has no end", e.Name)
+			return fmt.Errorf("%s is on a stream without a name, or has no end", e.Name)
 		}
 	}
 	return nil
 }
 
-// Begun reports whether the file at path holds a JSON object with the events of a trace, wherever its keys lie. It
-// reads no further than these.
+// Begun reports whether the file at path has a JSON object with the events of a trace, in any order of its
+// keys. It reads no further than these.
 func Begun(path string) bool {
 	file, err := files.Open(path)
 	if err != nil {
@@ -272,5 +269,5 @@ func Begun(path string) bool {
 	return false
 }
 
-// errNotTrace is the error of a file that is no trace of halox's.
-var errNotTrace = errors.New("not a trace of halox")
+// errNotTrace is the error for files that are not halox traces.
+var errNotTrace = errors.New("not a halox trace")

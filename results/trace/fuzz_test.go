@@ -15,7 +15,7 @@ func sample() *Trace {
 	return &Trace{
 		About: About{Solver: "heat", Size: []int{8, 8, 8}, Scheme: "assisted", Path: "peer"},
 		Devices: []Device{
-			{Name: "GPU 0", Within: us, Streams: []Stream{
+			{Name: "GPU 0", ClockError: us, Streams: []Stream{
 				{Name: "compute", Operations: []Operation{{Name: "sweep", Category: Sweep, Begin: us, End: 9 * us, Step: 1}}},
 				{Name: "send", Operations: []Operation{{Name: "copy", Category: Copy, Begin: 2 * us, End: 12 * us, Bytes: 64, With: "GPU 1"}}},
 			}},

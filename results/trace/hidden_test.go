@@ -12,7 +12,7 @@ func TestIntervals(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
 		a, b         list
-		merged, both list // the union of a, and what that has in common with the union of b
+		merged, both list // the union of a, and its intersection with the union of b
 	}{
 		{"nothing", nil, list{{1, 2}}, nil, nil},
 		{"apart", list{{5, 6}, {1, 2}}, list{{3, 4}}, list{{1, 2}, {5, 6}}, nil},

@@ -1,4 +1,4 @@
-// Package trace keeps what the streams of each device did in some steps of a run, and when.
+// Package trace stores the operations of the streams of each device in some steps of a run, with their times.
 // Its files are in the Trace Event Format, which Perfetto reads.
 package trace
 
@@ -11,48 +11,48 @@ import (
 	"github.com/halox/halox/results"
 )
 
-// A Trace is the timeline of a run: what the streams of each device did, and when, in a
-// few of its steps.
+// A Trace is the timeline of a run: the operations of the streams of each device, with their times, in a few
+// of its steps.
 type Trace struct {
-	About   About
-	Devices []Device // no two of one name
+	About   About    // description of the run
+	Devices []Device // with distinct names
 }
 
-// About says what was traced.
+// About describes the traced run.
 type About struct {
-	Halox     results.Program `json:"halox"`
-	Solver    string          `json:"solver,omitempty"`
-	Size      []int           `json:"size,omitempty"` // of the grid, along x, y, z
-	Precision string          `json:"precision,omitempty"`
-	Scheme    string          `json:"scheme,omitempty"`
-	Order     string          `json:"order,omitempty"`
-	Path      string          `json:"path,omitempty"`
-	Network   string          `json:"network,omitempty"` // of messages between processes
-	Lost      int             `json:"lost,omitempty"`    // operations that are missing
-	Failure   string          `json:"failure,omitempty"` // why there is no more
+	Halox     results.Program `json:"halox"`               // version of halox
+	Solver    string          `json:"solver,omitempty"`    // solver
+	Size      []int           `json:"size,omitempty"`      // grid size along x, y, z
+	Precision string          `json:"precision,omitempty"` // element type
+	Scheme    string          `json:"scheme,omitempty"`    // scheme
+	Order     string          `json:"order,omitempty"`     // order of exchanges, if any
+	Path      string          `json:"path,omitempty"`      // path of messages
+	Network   string          `json:"network,omitempty"`   // network of messages between processes
+	Lost      int             `json:"lost,omitempty"`      // number of missing operations
+	Failure   string          `json:"failure,omitempty"`   // error that ended the trace
 }
 
-// A Device is what one device did.
+// A Device is the operations of one device.
 type Device struct {
-	Name    string        // "GPU 0, NVIDIA H200"
-	Within  time.Duration // its times may be off those of other devices by so much, either way
-	Streams []Stream
+	Name       string        // such as "GPU 0, NVIDIA H200"
+	ClockError time.Duration // accuracy of its times relative to other devices, in either direction
+	Streams    []Stream      // streams of the device
 }
 
-// A Stream is what one stream did: operations in order that do not overlap.
+// A Stream is the operations of one stream, in order, without overlap.
 type Stream struct {
-	Name       string
-	Operations []Operation
+	Name       string      // name in viewers
+	Operations []Operation // in order of time
 }
 
-// A Operation is one thing that a stream did.
+// An Operation is one operation of a stream.
 type Operation struct {
-	Name       string
-	Category   string // see Categories
-	Begin, End time.Duration
-	Step       int64
-	Bytes      int64  // of a copy
-	With       string // the device at the other end, or that was waited for
+	Name       string        // name in viewers
+	Category   string        // one of Categories
+	Begin, End time.Duration // time range
+	Step       int64         // step, from 1
+	Bytes      int64         // bytes of a copy
+	With       string        // device at the other end, or waited for
 }
 
 // The categories of operations. Pack, Unpack, Copy and Exchange are communication.
@@ -66,7 +66,7 @@ const (
 	Wait     = "wait"
 )
 
-// Categories returns all of them.
+// Categories returns all categories.
 func Categories() []string { return []string{Sweep, Pack, Unpack, Copy, Exchange, Other, Wait} }
 
 // Traced reports whether there is any operation.
@@ -74,10 +74,10 @@ func (t *Trace) Traced() bool {
 	return slices.ContainsFunc(t.Devices, func(d Device) bool { return len(d.Streams) > 0 })
 }
 
-// longest is how long after its begin a trace may tell of: times of devices can be added.
+// longest is the maximum time in a trace: times of devices can be added.
 const longest = 1e6 * time.Second
 
-// check refuses operations that do not come one after another, or too late.
+// check rejects operations that overlap, or are too late.
 func (t *Trace) check() error {
 	for _, d := range t.Devices {
 		for _, s := range d.Streams {
@@ -85,17 +85,17 @@ func (t *Trace) check() error {
 			for _, o := range s.Operations {
 				if o.Begin < last || o.End < o.Begin {
 					return fmt.Errorf(
-						"%s, %s: %s from %v to %v after what ended at %v", d.Name, s.Name, o.Name, o.Begin, o.End, last,
-					)
+						"%s, %s: %s from %v to %v must begin after the previous operation, which ended at %v",
+						d.Name, s.Name, o.Name, o.Begin, o.End, last)
 				}
 				if o.End > longest {
 					return fmt.Errorf(
-						"%s, %s: %s ends after %v; a trace is no longer than %v", d.Name, s.Name, o.Name, o.End,
+						"%s, %s: %s ends after %v, must be at most %v", d.Name, s.Name, o.Name, o.End,
 						longest,
 					)
 				}
 				if !slices.Contains(Categories(), o.Category) {
-					return fmt.Errorf("%s, %s: %s is of category %q", d.Name, s.Name, o.Name, o.Category)
+					return fmt.Errorf("%s, %s: %s has unknown category %q", d.Name, s.Name, o.Name, o.Category)
 				}
 				last = o.End
 			}
@@ -104,12 +104,13 @@ func (t *Trace) check() error {
 	return nil
 }
 
-// An Interval is a time [Begin, End).
-type Interval struct{ Begin, End time.Duration }
+// An Interval is the time range [Begin, End).
+type Interval struct {
+	Begin, End time.Duration // since the start of the trace
+}
 
-// Hidden returns for how long the devices communicated, and for how much of that they
-// swept too, summed over devices. A device communicates while any of its streams packs,
-// unpacks, copies or exchanges.
+// Hidden returns for how long the devices communicated, and for how much of that time they also swept, summed
+// over devices. A device communicates while any of its streams packs, unpacks, copies or exchanges.
 func (t *Trace) Hidden() (hidden, communication time.Duration) {
 	for _, d := range t.Devices {
 		both, all := d.hidden()
@@ -125,8 +126,7 @@ func (d *Device) hidden() (hidden, communication time.Duration) {
 	return total(both), total(all)
 }
 
-// HiddenText says the share for people: "87.3 % of 123.4 us of communication"; "" where
-// there was no communication.
+// HiddenText formats the share: "87.3 % of 123.4 us of communication"; "" without communication.
 func (t *Trace) HiddenText() string {
 	hidden, communication := t.Hidden()
 	if communication == 0 {
@@ -137,7 +137,7 @@ func (t *Trace) HiddenText() string {
 	)
 }
 
-// shortTime writes a short time.
+// shortTime formats a short time.
 func shortTime(d time.Duration) string {
 	if d < time.Millisecond {
 		return fmt.Sprintf("%.1f us", d.Seconds()*1e6)
@@ -145,9 +145,8 @@ func shortTime(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", d.Seconds()*1e3)
 }
 
-// Communication returns the times at which any stream packs, unpacks, copies or exchanges,
-// and those among them at which the device sweeps too. Both are in order, with a gap
-// between any two.
+// Communication returns the times at which any stream packs, unpacks, copies or exchanges, and the part of
+// them at which the device also sweeps. Both are sorted, with a gap between any two.
 func (d *Device) Communication() (all, hidden []Interval) {
 	all = d.intervals(Pack, Unpack, Copy, Exchange)
 	return all, common(all, d.intervals(Sweep))
@@ -166,8 +165,8 @@ func (d *Device) intervals(categories ...string) []Interval {
 	return merged(all)
 }
 
-// merged returns the union of the intervals: in order, and with a gap between any two.
-// None of it is empty. It reorders what it is given.
+// merged returns the union of the intervals: sorted, not empty, and with a gap between any two. It reorders
+// its argument.
 func merged(all []Interval) (union []Interval) {
 	slices.SortFunc(all, func(a, b Interval) int { return cmp.Compare(a.Begin, b.Begin) })
 	for _, next := range all {
@@ -182,7 +181,7 @@ func merged(all []Interval) (union []Interval) {
 	return union
 }
 
-// common returns what two unions have in common, as a union.
+// common returns the intersection of two unions, as a union.
 func common(a, b []Interval) (both []Interval) {
 	for len(a) > 0 && len(b) > 0 {
 		x := Interval{max(a[0].Begin, b[0].Begin), min(a[0].End, b[0].End)}
@@ -198,7 +197,7 @@ func common(a, b []Interval) (both []Interval) {
 	return both
 }
 
-// total returns how long a union is.
+// total returns the length of a union.
 func total(all []Interval) (sum time.Duration) {
 	for _, x := range all {
 		sum += x.End - x.Begin

@@ -29,15 +29,15 @@ func TestTraceComesBack(t *testing.T) {
 		err = os.WriteFile(path, append([]byte("\ufeff"), sorted...), 0o644)
 	}
 	if err != nil || bytes.Index(sorted, []byte("traceEvents")) < 512 || !trace.Begun(path) {
-		t.Errorf("%v: it is not seen to be a trace", err)
+		t.Errorf("%v: not recognized as a trace", err)
 	}
 	if got, err = trace.Read(path); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v: got  %+v\nwant %+v", err, got, want)
 	}
 }
 
-// The file is what viewers of the format take: names for all processes and threads,
-// complete events in the order of their times, and the share as a number.
+// The file is valid for viewers of the format: names for all processes and threads, complete events sorted by time,
+// and the share as a number.
 func TestTraceIsInTheFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	test.Check(t, resultstest.Trace().Write(path))
@@ -75,16 +75,16 @@ func TestTraceIsInTheFormat(t *testing.T) {
 	}
 }
 
-func TestTraceRefuses(t *testing.T) {
+func TestTraceErrors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	for _, tc := range []struct {
 		name  string
 		spoil func(o []trace.Operation)
 		want  string
 	}{
-		{"what overlaps", func(o []trace.Operation) { o[1].Begin -= 1 }, "GPU 0, NVIDIA H200, boundary: sweep boundary from"},
-		{"what ends first", func(o []trace.Operation) { o[1].End = o[1].Begin - 1 }, "after what ended at"},
-		{"a category", func(o []trace.Operation) { o[2].Category = "magic" }, `is of category "magic"`},
+		{"an overlap", func(o []trace.Operation) { o[1].Begin -= 1 }, "GPU 0, NVIDIA H200, boundary: sweep boundary from"},
+		{"an early end", func(o []trace.Operation) { o[1].End = o[1].Begin - 1 }, "must begin after the previous operation, which ended at"},
+		{"a category", func(o []trace.Operation) { o[2].Category = "magic" }, `has unknown category "magic"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bad := resultstest.Trace()
@@ -119,5 +119,5 @@ func TestTraceRefuses(t *testing.T) {
 }
 
 func isNotTrace(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "not a trace of halox")
+	return err != nil && strings.Contains(err.Error(), "not a halox trace")
 }

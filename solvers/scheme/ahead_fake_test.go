@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// slowSearch returns a search over two GPUs of a fake driver, and a step on them, with kernels that take their time
+// slowSearch returns a search over two GPUs of a fake driver, and a step on them, with kernels that are slow
 // to compile. The search may take any time.
 func slowSearch(t *testing.T, takes time.Duration, refuses string) (Search, *Step, testdevices.Slow) {
 	t.Helper()
@@ -28,7 +29,7 @@ func slowSearch(t *testing.T, takes time.Duration, refuses string) (Search, *Ste
 	return Search{Links: session.Links, Compiler: c, Path: p2p.Auto, clock: noTime}, step, slow
 }
 
-// sortedPrograms returns those that were compiled.
+// sortedPrograms returns the compiled programs, sorted.
 func sortedPrograms(t *testing.T, slow testdevices.Slow) []string {
 	t.Helper()
 	names, _ := slow.Compiled(t)
@@ -36,9 +37,9 @@ func sortedPrograms(t *testing.T, slow testdevices.Slow) []string {
 	return names
 }
 
-// All schemes are tried, over all paths, though it takes longer to compile their kernels one after the other than a
-// search may take; they are compiled side by side, and nothing else is.
-func TestAllSchemesAreTriedThoughCompilingIsSlow(t *testing.T) {
+// All schemes are tried, over all paths, even if compiling their kernels one by one takes longer than a
+// search may; they are compiled in parallel, and nothing else is.
+func TestAllSchemesAreTriedWithSlowCompiler(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
 	const takes = 400 * time.Millisecond
 	s, step, slow := slowSearch(t, takes, "")
@@ -60,11 +61,11 @@ func TestAllSchemesAreTriedThoughCompilingIsSlow(t *testing.T) {
 	}
 	names, together := slow.Compiled(t)
 	if len(names) < 6 || len(names) != compiled || together < 2 || time.Duration(len(names))*takes < 2*time.Second {
-		t.Errorf("%d at the same time of %v, %d before the first trial", together, names, compiled)
+		t.Errorf("%d in parallel of %v, %d before the first trial", together, names, compiled)
 	}
 
 	s, step, slow = slowSearch(t, 0, "")
-	s.Ahead = s.Compiler.Ahead(t.Context()) // of nothing: the trials compile what they need
+	s.Ahead = s.Compiler.Ahead(t.Context()) // compiles nothing: the trials compile what they need
 	if _, _, err := Fastest(t.Context(), step, s, Options{Limit: testLimit}); err != nil {
 		t.Error(err)
 	}
@@ -73,18 +74,21 @@ func TestAllSchemesAreTriedThoughCompilingIsSlow(t *testing.T) {
 	}
 }
 
-// Of a scheme that is named, and of one that is remembered as the fastest, nothing is compiled but its own kernels.
+// For a named scheme, and for a cached fastest one, only its own kernels are compiled.
 func TestAheadOfOneScheme(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
-	for _, one := range []Trial{{Assisted, p2p.Peer, time.Microsecond, 0}, {Resident, p2p.Direct, time.Microsecond, 0}, {Graph, p2p.Direct, time.Microsecond, 0}} {
+	for _, one := range []Trial{{Assisted, p2p.Peer, time.Microsecond, 0}, {Resident, p2p.Direct, time.Microsecond, 0}, {Graph, p2p.Direct, time.Microsecond, 0}, {Ranks, p2p.Direct, time.Microsecond, 0}} {
 		s, step, slow := slowSearch(t, 0, "")
 		plan := must(step.Plan(s.Links, one.Path))(t)
 		o := Options{Scheme: one.Scheme, Limit: testLimit}
+		if one.Scheme == Ranks {
+			o.CheckEvery = 1 // its norms have kernels of their own
+		}
 		must(autotune(t.Context(), t.Context(), step, plan, s.Compiler, o, time.Millisecond))(t)
 		want := sortedPrograms(t, slow)
-		for name, o := range map[string]Options{"named": {Scheme: one.Scheme}, "remembered": {Scheme: Auto}} {
+		for name, scheme := range map[string]Scheme{"named": one.Scheme, "remembered": Auto} {
 			s, step, slow := slowSearch(t, 0, "")
-			if name == "named" {
+			if o.Scheme = scheme; name == "named" {
 				s.Path = one.Path
 			} else {
 				succeeds(t, s.memory(step, o).Put(found{Trials: []Trial{one}}))
@@ -97,9 +101,9 @@ func TestAheadOfOneScheme(t *testing.T) {
 	}
 }
 
-// A scheme whose kernels do not compile is left out, and what the search found is not kept. Where none compiles, the
-// error says so.
-func TestASchemeThatDoesNotCompileIsLeftOut(t *testing.T) {
+// A scheme whose kernels do not compile is skipped, and the results of the search are not saved. If none
+// compiles, the error says so.
+func TestSchemeThatDoesNotCompile(t *testing.T) {
 	s, step, _ := slowSearch(t, 0, "tiles.cu")
 	var failed []Scheme
 	s.Failed = func(name Scheme, _ p2p.Path, err error) {
@@ -113,7 +117,7 @@ func TestASchemeThatDoesNotCompileIsLeftOut(t *testing.T) {
 		t.Errorf("%v, %v; left out %v", trials, err, failed)
 	}
 	if _, err := s.memory(step, Options{}).Get(); err == nil {
-		t.Error("that is remembered")
+		t.Error("an incomplete search is saved")
 	}
 	s, step, _ = slowSearch(t, 0, "point.cu")
 	if trials, _, err := Fastest(t.Context(), step, s, Options{Limit: testLimit}); len(trials) > 0 || !errors.Is(err, kernels.ErrNotCompiled) || !strings.HasPrefix(err.Error(), "try scheme ") {
@@ -121,9 +125,9 @@ func TestASchemeThatDoesNotCompileIsLeftOut(t *testing.T) {
 	}
 }
 
-// A search that has taken its time ends with what it has found, at least one trial, and the next one tries the rest. As
-// part of a search that has taken its time it tries nothing.
-func TestSearchesThatTakeTheirTime(t *testing.T) {
+// A search that reaches its limit returns what it has found, at least one trial, and the next one tries the
+// rest. A search that is part of a late one tries nothing.
+func TestLateSearches(t *testing.T) {
 	search, step, _ := slowSearch(t, 0, "")
 	another := newStepOf(t, step.placement().Devices, []int{12, 14}, stencil.Kind{Points: 5, Shape: stencil.StarShape})
 	var tried []string
@@ -146,15 +150,31 @@ func TestSearchesThatTakeTheirTime(t *testing.T) {
 		}
 		s.Known, s.Begun = true, time.Time{}
 		if trials, known, err := Fastest(t.Context(), step, s, Options{Limit: testLimit}); known != (most == 100) || err != nil {
-			t.Errorf("at most %d: remembered %v, %v", most, trials, err)
+			t.Errorf("at most %d: cached %v, %v", most, trials, err)
 		}
+	}
+	// That no more kernels are compiled in the time of a search ends them.
+	for _, most := range []int{1, 0} {
+		var passed atomic.Int64
+		s := search
+		s.clock.now = func() time.Time { return noTime.now().Add(time.Duration(passed.Load())) }
+		s.Trying = func(Scheme, p2p.Path) { passed.Store(int64(time.Hour)) }
+		if most == 0 {
+			s.clock.after = func(d time.Duration) <-chan time.Time { passed.Store(int64(time.Hour)); return noTime.after(d) }
+		}
+		if trials, known, err := Fastest(t.Context(), another, s, Options{Limit: testLimit}); len(trials) != 1 || known || err != nil {
+			t.Errorf("at most %d more: %v, known %v, %v", most, trials, known, err)
+		}
+	}
+	if trials, known, err := Fastest(t.Context(), another, search, Options{Limit: testLimit}); len(trials) != 1 || !known || err != nil {
+		t.Errorf("after a search that waited: %v, known %v, %v", trials, known, err)
 	}
 	if all := 2 * len(candidates()); tried[0] != "fused direct" || len(slices.Compact(slices.Sorted(slices.Values(tried)))) != all {
 		t.Errorf("tried %v of %d", tried, all)
 	}
 }
 
-// A search that no longer waits for kernels tries the schemes that are ready, and then the others.
+// A search that stops waiting for kernels tries the schemes that are ready, and then the others.
 func TestSchemesAreTriedWhileOthersCompile(t *testing.T) {
 	testdevices.InTurn(t, 5, 8)
 	s, step, _ := slowSearch(t, 200*time.Millisecond, "")
@@ -169,7 +189,7 @@ func TestSchemesAreTriedWhileOthersCompile(t *testing.T) {
 	}
 }
 
-// What depends on the shape of sweeps is compiled once that is found, and in no other shape.
+// Kernels that depend on the shape of sweeps are compiled after it is found, and in no other shape.
 func TestAheadWaitsForTheShapeOfSweeps(t *testing.T) {
 	s, step, slow := slowSearch(t, 0, "")
 	flat := newStepOf(t, step.placement().Devices, []int{512, 512}, stencil.Kind{Points: 5, Shape: stencil.StarShape})

@@ -12,14 +12,14 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// A message overwrites ghosts. Whoever sends it must know that the receiver has read what they held,
-// which its sweep of the boundary region does at the latest in the stage before, and that the message
-// which brought it has been put in place. Where the receiver sends a message in return in the stage
-// before, and no message of that stage brings the same ghosts, the sender, which waits for that before it
-// sweeps, knows. For other messages the receiver gives credit: it records a signal after its own sweep in
-// the same stage, and the sender waits for it.
+// A message overwrites ghosts. Its sender must know that the receiver has read them (at the latest in its
+// sweep of the boundary region in the stage before) and that the message which brought them has been
+// unpacked. If the receiver sends a message in the opposite direction in the stage before, and no message of
+// that stage updates the same ghosts, the sender knows, since it waits for that message before it sweeps. For
+// other messages the receiver gives credit: it records a signal after its own sweep in the same stage, and
+// the sender waits for it.
 
-// stageBefore returns the stage before one, and in which step, relative to its own.
+// stageBefore returns the previous stage, and its step relative to this one.
 func (r *Runner) stageBefore(stage int) (before int, step int64) {
 	if stage == 0 {
 		return len(r.step.Stages) - 1, -1
@@ -27,11 +27,11 @@ func (r *Runner) stageBefore(stage int) (before int, step int64) {
 	return stage - 1, 0
 }
 
-// needsCredit reports whether no message in return says that the ghosts which a message brings
-// are free. After a group of steps none does: the last came before the group.
+// needsCredit reports whether no message in the opposite direction shows that the ghosts which a message
+// updates are free. After a group of steps none does: the last one arrived before the group.
 func (r *Runner) needsCredit(stage, message int) bool {
 	if r.step.group() > 1 {
-		return true // nothing was sent in the steps before
+		return true // nothing was sent in the previous steps
 	}
 	before, step := r.stageBefore(stage)
 	if r.plans[before] == nil || r.sendsAgain(stage, before, step) {
@@ -46,7 +46,7 @@ func (r *Runner) needsCredit(stage, message int) bool {
 	return true
 }
 
-// sendsAgain reports whether a stage sends a field that the stage before it has sent.
+// sendsAgain reports whether a stage sends a field that the previous stage has sent.
 func (r *Runner) sendsAgain(stage, before int, step int64) bool {
 	for _, now := range r.step.sent(stage) {
 		for _, last := range r.step.sent(before) {
@@ -58,13 +58,13 @@ func (r *Runner) sendsAgain(stage, before int, step int64) bool {
 	return false
 }
 
-// remoteWithoutCredit reports whether a message that would need credit comes from another process. That sends it at any
-// time, into a separate buffer. It is put in place only after the receiver's sweep.
+// remoteWithoutCredit reports whether a message that would need credit comes from another process, which
+// sends it at any time, into a separate buffer. It is unpacked only after the receiver's sweep.
 func (r *Runner) remoteWithoutCredit(stage, message int) bool {
 	return !r.place.IsLocal(r.plans[stage].Messages[message].From) && r.needsCredit(stage, message)
 }
 
-// makeCredits makes the signals of messages that need credit, within the process.
+// makeCredits makes the signals of messages within the process that need credit.
 func (r *run) makeCredits() error {
 	r.credits = make([]map[int]*streams.Signal, len(r.step.Stages))
 	for stage := range r.step.Stages {
@@ -85,8 +85,8 @@ func (r *run) makeCredits() error {
 	return nil
 }
 
-// giveCredit says on the stream of a subdomain that has swept the boundary region of a stage that the
-// ghosts which the stage's messages bring are free.
+// giveCredit records, on the stream of a subdomain after its sweep of the boundary region of a stage, that
+// the ghosts which the stage's messages update are free.
 func (r *run) giveCredit(d *subdomain, s *streams.Stream, stage int, n int64) error {
 	if !r.sends(stage, n) {
 		return nil
@@ -101,8 +101,8 @@ func (r *run) giveCredit(d *subdomain, s *streams.Stream, stage int, n int64) er
 	return nil
 }
 
-// takeCredit lets the stream of a sender wait until the ghosts that a message brings are free. There are no credits of
-// a scheme whose messages all go to other processes.
+// takeCredit makes the stream of a sender wait until the ghosts that a message updates are free. There are no
+// credits if all messages go to other processes.
 func (r *run) takeCredit(s *streams.Stream, stage, message int, n int64) error {
 	if r.credits == nil {
 		return nil
@@ -113,7 +113,7 @@ func (r *run) takeCredit(s *streams.Stream, stage, message int, n int64) error {
 	return nil
 }
 
-// sendAll queues messages of a stage of step n, each once the ghosts that it brings are free.
+// sendAll queues messages of a stage of step n, each after its ghosts are free.
 func (r *run) sendAll(x *halo.Exchanger, s *streams.Stream, stage int, n int64, messages []int) error {
 	for _, i := range messages {
 		if err := r.takeCredit(s, stage, i, n); err != nil {
@@ -126,7 +126,7 @@ func (r *run) sendAll(x *halo.Exchanger, s *streams.Stream, stage int, n int64, 
 	return nil
 }
 
-// receiveAll queues what puts messages in place.
+// receiveAll queues the receives of messages.
 func (r *run) receiveAll(x *halo.Exchanger, s *streams.Stream, messages []int) error {
 	for _, i := range messages {
 		if err := x.Transfer(i).Receive(r.threads, s); err != nil {
@@ -136,38 +136,38 @@ func (r *run) receiveAll(x *halo.Exchanger, s *streams.Stream, messages []int) e
 	return nil
 }
 
-// covers reports whether a stage that follows must wait until the messages of this one have left,
-// before it overwrites the points that they carry. With a single stage, which writes the fields of
-// its variables in turn, it need not where the neighbour sends as well: its message of the step
-// between says that it has got this one.
+// covers reports whether a following stage must wait until the messages of this one have left before it
+// overwrites their points. With a single stage, which alternates between the fields of its variables, it need
+// not if the neighbor sends too: the neighbor's message of the step in between shows that it has received
+// this one.
 func (r *Runner) covers(out, in int) bool {
 	return out > 0 && (len(r.step.Stages) > 1 || in == 0 || r.step.group() > 1)
 }
 
-// assistants are the threads that serve neighbours of a subdomain, one each, while the main thread sweeps.
+// assistants are the threads that serve the neighbors of a subdomain, one each, while the main thread sweeps.
 type assistants struct {
 	*run
 	*subdomain
-	swept  *streams.Signal // the boundary region of a stage is swept
-	issued int64           // exchanges that the main thread has begun
-	last   atomic.Int64    // no stage comes after this one
+	swept  *streams.Signal // the boundary region of a stage has been swept
+	issued int64           // number of exchanges begun by the main thread
+	last   atomic.Int64    // the last stage
 	all    []*assistant
 }
 
-// assistant serves one neighbour.
+// assistant serves one neighbor.
 type assistant struct {
 	name          string
 	out, in       [][]int // messages by stage
 	send, receive *streams.Stream
-	behindSweep   []bool         // by stage: what comes is put in place after the main thread's sweep of the boundary
+	behindSweep   []bool         // by stage: received after the main thread's sweep of the boundary
 	sent          *streams.Event // the messages of a stage have left
-	// the neighbour's messages of a stage have been put in place, and where covers says so those to it have left
+	// the neighbor's messages of a stage have been received and, if covers says so, those to it have left
 	arrived *streams.Signal
 }
 
-// neighbours lists those that a subdomain sends to or receives from, in the order of its messages.
-// Messages from one neighbour must be put in place in order.
-func (s *subdomain) neighbours(r *Runner) (all []int) {
+// neighbors lists the neighbors that a subdomain sends to or receives from, in the order of its messages.
+// Messages from one neighbor must be received in order.
+func (s *subdomain) neighbors(r *Runner) (all []int) {
 	add := func(rank int) {
 		if !slices.Contains(all, rank) {
 			all = append(all, rank)
@@ -184,8 +184,8 @@ func (s *subdomain) neighbours(r *Runner) (all []int) {
 	return all
 }
 
-// newAssistants makes an assistant for each of some neighbours of a subdomain.
-func (r *run) newAssistants(d *subdomain, neighbours []int) (a *assistants, err error) {
+// newAssistants makes an assistant for each of some neighbors of a subdomain.
+func (r *run) newAssistants(d *subdomain, neighbors []int) (a *assistants, err error) {
 	a = &assistants{run: r, subdomain: d}
 	a.last.Store(math.MaxInt64)
 	a.swept, err = d.device.NewSignal("subdomain %d on device %v to sweep its boundary", d.rank, d.device)
@@ -193,7 +193,7 @@ func (r *run) newAssistants(d *subdomain, neighbours []int) (a *assistants, err 
 		return nil, err
 	}
 	r.resources.Add(a.swept)
-	for _, neighbour := range neighbours {
+	for _, neighbour := range neighbors {
 		h, err := a.newAssistant(neighbour)
 		if err != nil {
 			return nil, err
@@ -203,7 +203,7 @@ func (r *run) newAssistants(d *subdomain, neighbours []int) (a *assistants, err 
 	return a, nil
 }
 
-// newAssistant makes the assistant for a neighbour, named after one of the directions in which that lies.
+// newAssistant makes the assistant for a neighbor, named after one of the directions to it.
 func (a *assistants) newAssistant(neighbour int) (h *assistant, err error) {
 	d, towards, stages := a.subdomain, domain.Direction{}, len(a.plans)
 	h = &assistant{out: make([][]int, stages), in: make([][]int, stages), behindSweep: make([]bool, stages)}
@@ -221,7 +221,7 @@ func (a *assistants) newAssistant(neighbour int) (h *assistant, err error) {
 			}
 		}
 	}
-	h.name = fmt.Sprintf("assistant of subdomain %d for its neighbour %d in %v", d.rank, neighbour, towards)
+	h.name = fmt.Sprintf("assistant of subdomain %d for its neighbor %d in %v", d.rank, neighbour, towards)
 	if h.send, err = a.newStream(d.device, streams.Urgent, "send %v", towards); err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (a *assistants) newAssistant(neighbour int) (h *assistant, err error) {
 	return h, a.newEvents(d.device, &h.sent)
 }
 
-// announce says on the main thread's stream that the boundary region of a stage is swept.
+// announce records on the main thread's stream that the boundary region of a stage has been swept.
 func (a *assistants) announce(s *streams.Stream, stage int, n int64) error {
 	if !a.sends(stage, n) {
 		return nil
@@ -244,7 +244,8 @@ func (a *assistants) announce(s *streams.Stream, stage int, n int64) error {
 	return a.swept.Record(s)
 }
 
-// await lets the main thread's stream wait for what was sent before a stage; came is false where nothing was.
+// await makes the main thread's stream wait for the messages sent before a stage; came is false if there were
+// none.
 func (a *assistants) await(s *streams.Stream, stage int, n int64) (came bool, err error) {
 	if before, step := a.stageBefore(stage); !a.sends(before, n+step) {
 		return false, nil
@@ -264,16 +265,15 @@ func (a *assistants) start() {
 	}
 }
 
-// stop ends the assistants after step n: they wait for the boundary of the next stage, which is announced here, and
-// find that no stage follows.
+// stop ends the assistants after step n: they wait for the boundary of the next stage, which is announced
+// here, and find that there is none.
 func (a *assistants) stop(n int64) {
 	a.last.Store(a.exchangesTo(len(a.step.Stages)-1, n))
 	a.swept.Announce()
 }
 
-// assist is an assistant's loop: it sends as soon as the boundary region is
-// swept, and puts in place what the neighbour sends, on two streams, so that
-// neither waits for the other.
+// assist is an assistant's loop: it sends as soon as the boundary region has been swept, and receives the
+// neighbor's messages, on two streams, so that neither waits for the other.
 func (a *assistants) assist(h *assistant) error {
 	for n := int64(1); ; n++ {
 		for stage := range a.step.Stages {
@@ -324,7 +324,7 @@ func (a *assistants) assistStage(h *assistant, stage int, n int64) error {
 	return h.arrived.Record(h.receive)
 }
 
-// sync waits until the assistants have done what was begun, and their streams too.
+// sync waits until the assistants and their streams have finished the work begun.
 func (a *assistants) sync() error {
 	for _, h := range a.all {
 		if err := h.arrived.Await(a.threads, a.issued); err != nil {

@@ -4,16 +4,15 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Assisted is the scheme of Sourouri et al. (2014): each device has a main
-// thread that sweeps on one stream, and for each neighbour an assistant thread
-// with a stream to send on and one to receive on. All messages, in both
-// directions, move in one phase while the main thread sweeps the interior.
+// Assisted is the scheme of Sourouri et al. (2014): each device has a main thread that sweeps on one stream,
+// and for each neighbor an assistant thread with a stream for sending and one for receiving. All messages, in
+// both directions, move in one phase while the main thread sweeps the interior.
 const Assisted Scheme = "assisted"
 
 func assistedScheme() *definition {
 	return &definition{
 		name: Assisted, needs: Needs{Groups: true, Processes: true},
-		assistants: (*Runner).neighbours, make: newAssisted,
+		assistants: (*Runner).neighbors, make: newAssisted,
 	}
 }
 
@@ -23,10 +22,10 @@ type assisted struct {
 	compute *streams.Stream
 }
 
-// neighbours returns how many assistants the scheme has for all subdomains.
-func (r *Runner) neighbours() (n int) {
+// neighbors returns the number of assistants of all subdomains.
+func (r *Runner) neighbors() (n int) {
 	for _, rank := range r.local {
-		n += len(r.subdomains[rank].neighbours(r))
+		n += len(r.subdomains[rank].neighbors(r))
 	}
 	return n
 }
@@ -40,7 +39,7 @@ func newAssisted(r *run, _ Options) ([]worker, error) {
 		if a.compute, err = r.newStream(d.device, streams.Normal, "compute"); err != nil {
 			return nil, err
 		}
-		a.assistants, err = r.newAssistants(d, d.neighbours(r.Runner))
+		a.assistants, err = r.newAssistants(d, d.neighbors(r.Runner))
 		return a, err
 	})
 }

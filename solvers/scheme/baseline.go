@@ -6,9 +6,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Baseline is the naive scheme: one host thread for all devices and one stream per
-// device. All devices sweep, then all is sent, then all is received, and the
-// host waits after each.
+// Baseline is the naive scheme: one host thread for all devices and one stream per device. All devices sweep,
+// then all messages are sent, then all are received, and the host waits after each phase.
 const Baseline Scheme = "baseline"
 
 func baselineScheme() *definition {
@@ -83,7 +82,7 @@ func (b *baseline) sweep(stage int, n int64, norms bool) error {
 	return nil
 }
 
-// send exchanges what a stage wrote.
+// send exchanges the fields that a stage wrote.
 func (b *baseline) send(stage int, n int64) error {
 	if !b.sends(stage, n) {
 		return nil

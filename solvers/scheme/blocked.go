@@ -22,11 +22,11 @@ func blockedScheme() *definition {
 	}
 }
 
-// hasNeighbours reports whether any subdomain has a neighbor, which may be itself.
+// hasNeighbours reports whether any subdomain has a neighbor, possibly itself.
 func hasNeighbours(r *Runner) bool {
 	for _, sub := range r.place.Subdomains {
 		for _, side := range domain.Faces(r.place.Grid.Dims) {
-			if _, ok := r.place.Neighbour(sub.Rank, side); ok {
+			if _, ok := r.place.Neighbor(sub.Rank, side); ok {
 				return true
 			}
 		}
@@ -70,8 +70,8 @@ func (b *blocked) prepare() error {
 	return nil
 }
 
-// addParts prepares all subdomains of the process. What temporal cannot make is unsuited, so that auto goes on to other
-// schemes.
+// addParts prepares all subdomains of the process. Steps that package temporal does not support are unsuited,
+// so that auto tries other schemes.
 func (b *blocked) addParts() error {
 	if err := b.makeCredits(); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (b *blockedPart) prepare() (err error) {
 	if err := b.findPasses(); err != nil {
 		return err
 	}
-	var sweeps *streams.Kernel // the subdomain
+	var sweeps *streams.Kernel // sweeps the subdomain
 	for slot := range 2 {
 		for left := range b.deepest() {
 			key := pass{1, left, slot}
@@ -126,7 +126,7 @@ func (b *blockedPart) prepare() (err error) {
 
 // addPasses tunes and prepares the passes without norms.
 func (b *blockedPart) addPasses(sweeps *streams.Kernel) error {
-	of := temporal.More{Walls: b.walls}
+	of := temporal.More{Faces: b.walls}
 	if err := b.tune(b.made, sweeps, of); err != nil {
 		return err
 	}
@@ -137,12 +137,12 @@ func (b *blockedPart) addPasses(sweeps *streams.Kernel) error {
 	})
 }
 
-// maxQueued is that of sweeps times the depth of passes.
+// maxQueued is the limit of sweeps times the depth of passes.
 func (b *blocked) maxQueued() int64 { return maxSteps * int64(b.costs.deepest()) }
 
 func (b *blockedPart) queues() []queue { return []queue{{b.rank, b.stream, b.norms}} }
 
-// steps runs those of the round that plan has chosen.
+// steps runs the steps of the round that plan has chosen.
 func (b *blockedPart) steps(first, _ int64, _ bool) error {
 	n, key := first-1, pass{slot: b.round.slot}
 	for i, depth := range b.round.depths {
@@ -213,8 +213,8 @@ func (b *blockedPart) completeAll(slot int) error {
 	return nil
 }
 
-// finish copies the level of a step to the slot where other schemes leave it, if an even number of passes ran an odd
-// number of steps, or the other way round.
+// finish copies the level of a step to the slot where other schemes store it, if an even number of passes ran
+// an odd number of steps or vice versa.
 func (b *blockedPart) finish(step int64) error {
 	to, from := b.slot(b.done+step), b.slotOf(step)
 	if from == to {
@@ -250,7 +250,7 @@ func (b *blockedPart) sync() error {
 	return nil
 }
 
-// plan plans a round: passes up to the first that takes norms.
+// plan plans a round: passes up to the first one with norms.
 func (b *blocked) plan(a planRequest) passPlan {
 	d := passPlan{from: a.after, last: a.after, checks: b.round.checks[:0]}
 	b.round.slot = b.slotOf(a.after)
@@ -272,11 +272,11 @@ func (b *blocked) plan(a planRequest) passPlan {
 	return d
 }
 
-// horizon is about how many steps are divided at once, where more are to be made.
+// horizon is the approximate number of steps that are divided into passes at once.
 const horizon = 64
 
-// cut divides the steps that are asked for, up to the end of their group or about as far as the horizon. The result
-// is kept by all that it depends on.
+// cut divides the requested steps into passes, up to the end of their group or approximately the horizon.
+// Results are cached by everything that they depend on.
 func (b *blocked) cut(a planRequest) []int {
 	end := a.to
 	if b.connected {
@@ -295,7 +295,7 @@ func (b *blocked) cut(a planRequest) []int {
 	if a.norms && a.to <= far {
 		k.norms = a.to - a.after
 	}
-	if a.final && far == a.to { // a level that lies in the other field is copied
+	if a.final && far == a.to { // a level in the other field is copied
 		k.end[(b.slotOf(a.after)-b.slot(b.done+a.to)+1)&1] = copyCost
 	}
 	depths, ok := b.cuts[k]
@@ -311,11 +311,11 @@ func (b *blocked) cut(a planRequest) []int {
 }
 
 const (
-	copyCost = 1   // of a field, over a sweep
-	maxCuts  = 512 // that are kept
+	copyCost = 1   // of a field, relative to a sweep
+	maxCuts  = 512 // cached results
 )
 
-// costOf returns what a pass after a step costs, with the norms that are asked for of its steps.
+// costOf returns the cost of a pass after a step, with the norms requested for its steps.
 func (b *blocked) costOf(a planRequest, after int64, depth int) float64 {
 	last := after + int64(depth)
 	check := a.nextCheck(after)
@@ -331,8 +331,8 @@ func (b *blocked) costOf(a planRequest, after int64, depth int) float64 {
 	}
 }
 
-// agreeCosts finds the costs of all subdomains together: all then divide their steps alike. All processes call it,
-// also one that could not make its part ready, which says so later.
+// agreeCosts determines the costs of all subdomains together, so that all divide their steps alike. All
+// processes call it, including those that could not prepare their part and report that later.
 func (b *blocked) agreeCosts(made bool) error {
 	for i, p := range b.parts {
 		if i == 0 {
@@ -345,7 +345,7 @@ func (b *blocked) agreeCosts(made bool) error {
 	}
 	var mine []byte
 	if made {
-		mine, _ = binary.Append(nil, binary.LittleEndian, &b.costs) // which is of numbers alone
+		mine, _ = binary.Append(nil, binary.LittleEndian, &b.costs) // cannot fail: only numbers
 	}
 	all, err := mpi.Gather(context.Background(), b.place.Processes, "scheme: agree on what passes cost", mine)
 	if err != nil {
@@ -357,7 +357,7 @@ func (b *blocked) agreeCosts(made bool) error {
 		}
 		var c passCosts
 		if err := binary.Read(bytes.NewReader(other), binary.LittleEndian, &c); err != nil {
-			return fmt.Errorf("scheme: what passes cost %s: %w", b.place.Processes.Name(rank), err)
+			return fmt.Errorf("scheme: pass costs of %s: %w", b.place.Processes.Name(rank), err)
 		}
 		b.costs.join(&c)
 	}

@@ -13,16 +13,15 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
 )
 
-// anyCosts is scheme blocked with passes that cost anything, so that steps are divided in any way.
+// anyCosts is scheme blocked with random costs of passes, so that steps are divided in any way.
 const anyCosts Scheme = "any costs"
 
-// shortened is scheme blocked that counts passes which are made again.
+// shortened is scheme blocked that counts repeated passes.
 type shortened struct {
 	*blockedPart
 	again *int
@@ -35,8 +34,8 @@ func (s *shortened) plan(a planRequest) passPlan {
 	return s.blockedPart.plan(a)
 }
 
-// addAnyCosts adds it for a test, with costs drawn anew for each run. It returns the number of passes that are made
-// again.
+// addAnyCosts adds it for a test, with new random costs for each run. It returns the number of repeated
+// passes.
 func addAnyCosts(t *testing.T, r *rand.Rand) (again *int) {
 	again = new(int)
 	before := schemes
@@ -59,8 +58,8 @@ func addAnyCosts(t *testing.T, r *rand.Rand) (again *int) {
 	return again
 }
 
-// drawCosts gives all passes that there are other costs: in one of two draws less than all sweeps, so that passes are
-// taken.
+// drawCosts gives all existing passes random costs: in half of the draws less than all sweeps, so that passes
+// are used.
 func drawCosts(c *passCosts, r *rand.Rand) {
 	sweeps := 1 + float64(100*r.IntN(2))
 	c.By[0][1], c.By[1][1], c.Wait = sweeps, sweeps*(1+r.Float64()), r.Float64()*float64(r.IntN(2))
@@ -74,12 +73,12 @@ func drawCosts(c *passCosts, r *rand.Rand) {
 	}
 }
 
-// checkedCase is a linear step on any grid between any walls.
+// checkedCase is a linear step on any grid with any boundary conditions.
 type checkedCase struct {
 	grid    domain.Grid
 	parts   domain.Vec
 	group   int
-	real    kernels.Real
+	real    domain.Element
 	kind    stencil.Kind
 	stencil stencil.Stencil
 	faces   boundary.Faces
@@ -91,7 +90,7 @@ func newCheckedCase(t *testing.T, r *rand.Rand, devices int, change float64) (c 
 	c.path = p2p.Staged
 	dims := 2 + r.IntN(2)
 	kinds := stencil.Kinds(dims)
-	c.kind, c.real = kinds[r.IntN(len(kinds))], []kernels.Real{kernels.Float64, kernels.Float32}[r.IntN(2)]
+	c.kind, c.real = kinds[r.IntN(len(kinds))], []domain.Element{domain.Float64, domain.Float32}[r.IntN(2)]
 	c.stencil = must(stencil.HeatOf(c.kind, []float64{1, 1, 1}[:dims], 1, change))(t)
 	c.parts = domain.Vec{1, 1, 1}
 	c.parts[r.IntN(dims)] = 1 + r.IntN(devices)
@@ -110,18 +109,18 @@ func newCheckedCase(t *testing.T, r *rand.Rand, devices int, change float64) (c 
 		low, high := c.wall(r, radius), c.wall(r, radius)
 		c.faces[2*a], c.faces[2*a+1] = low, high
 	}
-	c.grid = must(domain.NewGrid(size, periodic))(t)
+	c.grid = must(domain.NewGrid(size, periodic[:len(size)]))(t)
 	return c
 }
 
-// wall is a boundary condition that a stencil of so many points of reach can have.
+// wall returns a boundary condition that a stencil of a radius supports.
 func (c *checkedCase) wall(r *rand.Rand, radius int) (w boundary.Condition) {
 	value := r.Float64()
 	switch k := r.IntN(5); {
 	case k == 0:
 		w.Kind = boundary.Neumann
 	case k == 1 && c.kind.Shape == stencil.StarShape:
-		w.Kind = boundary.Repeat
+		w.Kind = boundary.Outflow
 	case k == 2 && c.kind.Shape == stencil.StarShape:
 		w = boundary.Condition{Kind: boundary.Dirichlet, Odd: radius > 1, Profile: func() boundary.Profile {
 			return func(values []float64, at domain.Vec, t float64) {
@@ -151,14 +150,14 @@ func (c *checkedCase) String() string {
 	return strings.ReplaceAll(fmt.Sprintf("%v/parts=%v/group=%d/%s/%v/%s", c.grid.Size, c.parts, c.group, c.real, c.kind, walls), " ", "x")
 }
 
-// checkedRun is the case made ready for a scheme.
+// checkedRun is the case prepared for a scheme.
 type checkedRun struct {
 	u      *Variable
 	runner *Runner
 	name   Scheme
 }
 
-// ready makes the case ready; ok is false where ghosts cannot be so.
+// ready prepares the case; ok is false if its ghosts are not supported.
 func (c *checkedCase) ready(t *testing.T, set *testdevices.Set, name Scheme) (made checkedRun, ok bool) {
 	t.Helper()
 	cut, err1 := domain.Decompose(c.grid, c.parts)
@@ -171,7 +170,7 @@ func (c *checkedCase) ready(t *testing.T, set *testdevices.Set, name Scheme) (ma
 		width.Minus[a] *= c.group
 		width.Plus[a] *= c.group
 	}
-	spec := halo.Spec{Name: "u", Element: halo.Element(c.real), Width: width}
+	spec := halo.Spec{Name: "u", Element: c.real, Width: width}
 	if c.group > 1 || c.kind.Shape == stencil.BoxShape {
 		spec.Connectivity = halo.Corners
 	}
@@ -187,7 +186,7 @@ func (c *checkedCase) ready(t *testing.T, set *testdevices.Set, name Scheme) (ma
 	plan := must(step.Plan(set.Links, c.path))(t)
 	x, err := NewRunner(t.Context(), step, plan, set.Compiler)
 	if err != nil {
-		if strings.Contains(err.Error(), "would mirror") {
+		if strings.Contains(err.Error(), "to mirror them") {
 			return made, false
 		}
 		t.Fatal(err)
@@ -196,7 +195,7 @@ func (c *checkedCase) ready(t *testing.T, set *testdevices.Set, name Scheme) (ma
 	return checkedRun{u, x, name}, true
 }
 
-// begin has the variable hold a field at step 0.
+// begin sets the variable to a field at step 0.
 func (c *checkedRun) begin(t *testing.T) {
 	t.Helper()
 	c.u.newest.Store(0)
@@ -236,24 +235,24 @@ func (c *checkedRun) values(t *testing.T) (bits []uint64) {
 	return bits
 }
 
-// sameRuns fails the test unless two schemes stop at the same step, for the same reason, with the same norms and
-// fields.
+// sameRuns fails the test unless two schemes stop at the same step, for the same reason, with the same norms
+// and fields.
 func sameRuns(t *testing.T, got, want *checkedRun, o Options) (steps int64) {
 	t.Helper()
 	a, b := got.steps(t, o), want.steps(t, o)
 	a.Scheme, a.Loop, a.UpdatesPerSecond, a.Bytes = b.Scheme, b.Loop, b.UpdatesPerSecond, b.Bytes
 	if fmt.Sprintf("%+v", a) != fmt.Sprintf("%+v", b) {
-		t.Fatalf("%d steps at most, looks at every %d, tolerance %v %s:\n%+v, not\n%+v", o.Steps, o.CheckEvery, o.Tolerance, o.Norm, a, b)
+		t.Fatalf("at most %d steps, checks every %d, tolerance %v %s:\n%+v, not\n%+v", o.Steps, o.CheckEvery, o.Tolerance, o.Norm, a, b)
 	}
 	if !reflect.DeepEqual(got.values(t), want.values(t)) {
-		t.Fatalf("%d steps at most, looks at every %d, tolerance %v %s: other fields after %d steps", o.Steps, o.CheckEvery, o.Tolerance, o.Norm, a.Steps)
+		t.Fatalf("at most %d steps, checks every %d, tolerance %v %s: different fields after %d steps", o.Steps, o.CheckEvery, o.Tolerance, o.Norm, a.Steps)
 	}
 	return a.Steps
 }
 
-// However steps are divided into passes, a run ends at the step at which one without passes does, with its history
-// and its field, and the next run goes on from there: whichever level of a pass the tolerance falls to, or the last
-// step, or an interval.
+// For any division of steps into passes, a run ends at the same step as without passes, with the same history
+// and field, and the next run continues from there: for the tolerance, the last step, or an interval at any
+// level of a pass.
 func TestRunsEndWithinPasses(t *testing.T) {
 	testdevices.InTurn(t, 1, 8)
 	r := rand.New(rand.NewPCG(11, 3))
@@ -274,13 +273,14 @@ func TestRunsEndWithinPasses(t *testing.T) {
 			}
 		})
 		if *again < cases {
-			t.Errorf("%d passes were made again in %d cases", *again, cases)
+			t.Errorf("%d passes were repeated in %d cases", *again, cases)
 		}
 		*again = 0
 	})
 }
 
-// eachCase draws cases that can be made ready, with steps of some length, for TwoStream and for passes that cost anything.
+// eachCase draws cases that can be prepared, with steps of some length, for TwoStream and for passes with
+// random costs.
 func eachCase(t *testing.T, set *testdevices.Set, r *rand.Rand, cases int, length func() float64, run func(t *testing.T, passes, plain *checkedRun)) {
 	for i := 0; i < cases; {
 		c := newCheckedCase(t, r, len(set.Devices), length())
@@ -296,7 +296,7 @@ func eachCase(t *testing.T, set *testdevices.Set, r *rand.Rand, cases int, lengt
 	}
 }
 
-// endsWithin compares some runs that follow each other, which begin at any level.
+// endsWithin compares some consecutive runs, which begin at any level.
 func endsWithin(t *testing.T, passes, plain *checkedRun, every int64, r *rand.Rand) {
 	plain.begin(t)
 	long := plain.steps(t, Options{Steps: 30, CheckEvery: 1, History: true}).History
@@ -316,7 +316,7 @@ func endsWithin(t *testing.T, passes, plain *checkedRun, every int64, r *rand.Ra
 	sameRuns(t, passes, plain, Options{Steps: 2*lookSteps + int64(r.IntN(60)), lookTime: 1})
 }
 
-// A run that diverges ends at the same look, within a pass or not.
+// A run that diverges ends at the same check, within a pass or not.
 func TestDivergenceWithinPasses(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 8))
 	again := addAnyCosts(t, r)
@@ -327,11 +327,11 @@ func TestDivergenceWithinPasses(t *testing.T) {
 			plain.begin(t)
 			passes.begin(t)
 			if n := sameRuns(t, passes, plain, Options{Steps: 400, CheckEvery: every}); n == 400 {
-				t.Error("it does not diverge")
+				t.Error("the run does not diverge")
 			}
 		}
 	})
 	if *again == 0 {
-		t.Error("no pass was made again")
+		t.Error("no pass was repeated")
 	}
 }

@@ -11,20 +11,23 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// reservedSMs is how many multiprocessors an interior pass leaves to kernels that pack, store and unpack messages. The
-// blocks of a pass stay until it ends, so such a kernel would start after it.
+// reservedSMs is the number of multiprocessors that an interior pass leaves free for kernels that pack, store
+// and unpack messages. The blocks of a pass stay until it ends, so such a kernel would otherwise start after
+// it.
 const reservedSMs = 4
 
-// overlapThreshold is the least duration of an exchange that is overlapped with the interior, which takes more launches
-// and computes some points several times. On H100 an exchange by peer of 56 us lost by it, and one of 112 us gained 2%.
+// overlapThreshold is the minimum duration of an exchange that is overlapped with the interior, which takes
+// more launches and computes some points several times. On H100 an exchange by peer of 56 us became slower,
+// and one of 112 us gained 2%.
 const overlapThreshold = 100 * time.Microsecond
 
-// storesThreshold is the least duration of an exchange for which the last pass of a group stores the ghosts of
-// neighbors. The exchange then takes two launches instead of one. Measured on H100: 256^3 float64 on two and four GPUs
-// gains from 4 layers on, which take 7 us; 128^3 loses with 4 and with 8 layers, which take 2 and 4 us.
+// storesThreshold is the minimum duration of an exchange for which the last pass of a group stores the ghosts
+// of neighbors. The exchange then takes two launches instead of one. Measured on H100: 256^3 float64 on two
+// and four GPUs gains from 4 layers on, which take 7 us; 128^3 is slower with 4 and with 8 layers, which take
+// 2 and 4 us.
 const storesThreshold = 6 * time.Microsecond
 
-// exchangeTime estimates how long the messages take that leave the subdomain after a group.
+// exchangeTime estimates the time of the messages that leave the subdomain after a group.
 func (b *blockedPart) exchangeTime() (time.Duration, error) {
 	seconds := 0.0
 	for _, i := range b.out[0] {
@@ -41,7 +44,7 @@ func (b *blockedPart) exchangeTime() (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-// groupExchanges returns the exchanges after groups, by phase; none where nothing is exchanged.
+// groupExchanges returns the exchanges after groups, by phase; empty without exchanges.
 func (b *blocked) groupExchanges() (all []*halo.Exchanger) {
 	for _, stages := range b.exchanges {
 		if stages[0] != nil {
@@ -51,8 +54,8 @@ func (b *blocked) groupExchanges() (all []*halo.Exchanger) {
 	return all
 }
 
-// refreshAll sets the ghosts that follow from what a pass left in the fields of a slot, and those of faces whose values
-// change with time.
+// refreshAll sets the ghosts that depend on the fields of a slot written by a pass, and those of faces whose
+// values vary in time.
 func (b *blockedPart) refreshAll(slot int, n int64) error {
 	for _, w := range b.stage().Writes {
 		if g := b.ghosts[w.Variable]; g != nil {
@@ -64,13 +67,13 @@ func (b *blockedPart) refreshAll(slot int, n int64) error {
 	return nil
 }
 
-// send exchanges the ghosts of neighbors on a stream after step n, which lies in a slot, if it ends a group.
+// send exchanges the ghosts of neighbors on a stream after step n, which is in a slot, if it ends a group.
 func (b *blockedPart) send(on *streams.Stream, n int64, slot int) error {
 	if !b.sends(0, n) || b.plans[0] == nil {
 		return nil
 	}
 	exchange := b.exchanges[b.slotPhase(slot)][0]
-	if exchange.IsDirect() { // one kernel, whose flags say all that credits and events do
+	if exchange.IsDirect() { // one kernel, whose flags replace credits and events
 		return exchange.ExchangeRank(b.rank, on)
 	}
 	if err := b.giveCredit(b.subdomain, on, 0, n); err != nil {
@@ -82,12 +85,12 @@ func (b *blockedPart) send(on *streams.Stream, n int64, slot int) error {
 	return b.receiveAll(exchange, on, b.in[0])
 }
 
-// splits returns the boundary region of the last pass of a group, and the interior, where the exchange overlaps that.
-// It does not, and there are none,
-//   - where an exchange is too short, or is one kernel, see addStores,
-//   - where ghosts behind faces change, which are made from points of the boundary region,
-//   - where a piece ends so near a face that its passes would compute what lies behind it,
-//   - where x is cut or periodic: pieces at its sides are too narrow for tiles.
+// splits returns the boundary region of the last pass of a group, and the interior, if the exchange overlaps
+// the interior. Both are empty
+// - if an exchange is too short, or is one kernel, see addStores,
+// - if ghosts outside of faces change, which depend on points of the boundary region,
+// - if a piece ends so near a face that its passes would compute points outside it,
+// - if x is decomposed or periodic: pieces at its sides are too narrow for tiles.
 func (b *blockedPart) splits() (boundary []domain.Box, interior domain.Box, err error) {
 	if b.plans[0] == nil || b.step.group() == 1 || len(b.out[0]) == 0 || len(b.in[0]) == 0 {
 		return nil, interior, nil
@@ -111,12 +114,12 @@ func (b *blockedPart) splits() (boundary []domain.Box, interior domain.Box, err 
 	return boundary, interior, nil
 }
 
-// nearsWall reports whether passes over a piece of the subdomain compute points behind a face that the piece does not
-// reach.
+// nearsWall reports whether passes over a piece of the subdomain compute points outside a face that the piece
+// does not touch.
 func (b *blockedPart) nearsWall(piece domain.Box) bool {
 	owned, far := b.owned(), farther(domain.Radius{}, b.step.reach(), b.step.group())
 	for _, side := range domain.Faces(b.place.Grid.Dims) {
-		if _, inside := b.place.Neighbour(b.rank, side); inside {
+		if _, inside := b.place.Neighbor(b.rank, side); inside {
 			continue
 		}
 		a := side.Axis()
@@ -131,7 +134,7 @@ func (b *blockedPart) nearsWall(piece domain.Box) bool {
 	return false
 }
 
-// addOverlap prepares the passes that end groups in two parts, where that is worth it.
+// addOverlap prepares the passes that end groups in two parts, if that is faster.
 func (b *blockedPart) addOverlap() error {
 	boundary, interior, err := b.splits()
 	if err != nil || len(boundary) == 0 {
@@ -160,7 +163,7 @@ func (b *blockedPart) addOverlap() error {
 		if key.left > 0 {
 			return nil
 		}
-		more := temporal.More{Walls: b.walls}
+		more := temporal.More{Faces: b.walls}
 		for _, box := range boundary {
 			l, err := b.newPass(fmt.Sprintf("boundary pass of %d", key.depth), key, box, more)
 			if err != nil {
@@ -207,8 +210,8 @@ func (b *blockedPart) endGroup(key pass, n int64) error {
 	return b.stream.Wait(s.exchanged)
 }
 
-// addStores prepares the passes that end groups and store into the ghosts of neighbors, where that is possible and the
-// exchange takes long enough. They have the depth with which groups without norms end.
+// addStores prepares the passes that end groups and store into the ghosts of neighbors, if that is possible
+// and the exchange takes long enough. They have the depth of the last pass of groups without norms.
 func (b *blockedPart) addStores() error {
 	depth := b.lastDepth()
 	if b.made == nil || depth < 2 || !b.made.StoresGhosts(depth, b.owned(), b.sides) {
@@ -238,7 +241,7 @@ func (b *blockedPart) addStores() error {
 	return nil
 }
 
-// lastDepth returns the steps of the last pass of a group without norms, 0 where there are no groups.
+// lastDepth returns the steps of the last pass of a group without norms, 0 without groups.
 func (b *blocked) lastDepth() int {
 	if !b.connected || b.step.group() == 1 {
 		return 0
@@ -269,10 +272,10 @@ func (b *blockedPart) ghostStores(slot int) (all []temporal.GhostStore, ok bool)
 	return all, 0 < len(all) && len(all) <= 2
 }
 
-// storeGroup runs the last pass of a group, after step n, by a launch that stores what neighbors need. It first waits
-// until these have read the ghosts that it overwrites. That wait is left out where whole says that this group and the
-// one before are one pass each, and all subdomains store: neighbors read those ghosts before they ended the exchange of
-// the group before.
+// storeGroup runs the last pass of a group, after step n, by a launch that stores the ghosts of neighbors. It
+// first waits until these have read the ghosts that it overwrites. The wait is omitted if whole is true: this
+// group and the one before are one pass each, and all subdomains store, so neighbors read those ghosts before
+// they ended the exchange of the group before.
 func (b *blockedPart) storeGroup(l Launch, slot int, n, last int64, whole bool) error {
 	x := b.exchanges[b.slotPhase(1-slot)][0]
 	if !whole || !b.allStore {

@@ -12,12 +12,12 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// addNorms prepares the sweeps and the passes of a subdomain that take norms. The given kernel sweeps the subdomain.
-// The memory that they take does not depend on what was tuned, so that a dry run counts it to the byte.
+// addNorms prepares the sweeps and the passes of a subdomain that take norms. The given kernel sweeps the
+// subdomain. Their memory does not depend on tuning, so that a dry run counts it exactly.
 func (b *blockedPart) addNorms(sweeps *streams.Kernel) error {
 	b.withNorms = map[normPass]measuredPass{}
 	ghosts := b.ghostsLeft()
-	bySweeps := true // all that is taken of steps
+	bySweeps := true // sweeps take all norms and reductions
 	for slot := range 2 {
 		for left := range b.deepest() {
 			k, all, err := b.addMeasured(pass{1, left, slot}, ghosts[left])
@@ -41,7 +41,8 @@ func (b *blockedPart) addNorms(sweeps *streams.Kernel) error {
 	return b.addNormPasses(sweeps)
 }
 
-// ghostsLeft returns the ghosts of neighbors that a sweep computes, by how many steps of its group follow.
+// ghostsLeft returns the ghosts of neighbors that a sweep computes, by the number of steps of its group that
+// follow.
 func (b *blockedPart) ghostsLeft() [][]domain.Box {
 	all := make([][]domain.Box, b.deepest())
 	for phase := range b.period {
@@ -53,8 +54,8 @@ func (b *blockedPart) ghostsLeft() [][]domain.Box {
 	return all
 }
 
-// addMeasured prepares a sweep of which norms and reductions are taken, over owned points alone. It returns the
-// kernel of owned points, nil if that takes none of them, and whether it takes all.
+// addMeasured prepares a sweep that takes norms and reductions over owned points. It returns the kernel of
+// owned points, nil if that takes none of them, and whether it takes all.
 func (b *blockedPart) addMeasured(key pass, ghosts []domain.Box) (owned *streams.Kernel, all bool, err error) {
 	launch := b.passes[key]
 	var swept []*sweep.Totals
@@ -66,7 +67,7 @@ func (b *blockedPart) addMeasured(key pass, ghosts []domain.Box) (owned *streams
 		}
 		b.run.resources.Add(totals)
 		owned, swept = launches[0].Kernel, []*sweep.Totals{totals}
-		launch = b.stage().launch(launches[0], b.step.Length)
+		launch = b.stage().launch(launches[0], b.Runner)
 		if len(ghosts) > 0 {
 			_, more, err := b.newSweep("sweep ghosts", key.slot, ghosts...)
 			if err != nil {
@@ -81,10 +82,11 @@ func (b *blockedPart) addMeasured(key pass, ghosts []domain.Box) (owned *streams
 	return owned, all, err
 }
 
-// wantedNorms returns the most steps of passes that take the norms of their last steps, 0 where none are wanted. The
-// first of these steps is a check, so before it the pass has fewer steps than are between two checks. Where checks
-// are farther apart than a pass takes norms, passes end with them. Where they are so rare that a sweep for each costs
-// a hundredth or two, no passes are compiled for them, which takes seconds.
+// wantedNorms returns the maximum number of steps of passes that take the norms of their last steps, 0 if
+// none are needed. The first of these steps is a check, so the pass has fewer steps before it than there are
+// between two checks. If checks are farther apart than the steps of a pass, passes end with them. If they are
+// so rare that a sweep for each costs only one or two percent, no such passes are compiled, which would take
+// seconds.
 func (b *blocked) wantedNorms(norms int) (deepest int) {
 	const rare = 100
 	every := int(min(b.options.CheckEvery, math.MaxInt32))
@@ -99,7 +101,7 @@ func (b *blocked) wantedNorms(norms int) (deepest int) {
 	return 0
 }
 
-// addNormPasses prepares the passes of a linear stencil that take norms, where there are passes.
+// addNormPasses prepares the passes of a linear stencil that take norms, if there are passes.
 func (b *blockedPart) addNormPasses(sweeps *streams.Kernel) error {
 	if b.made == nil || len(b.step.Measured) != 1 || len(b.step.Reductions()) > 0 || b.deepest() == 1 && b.connected {
 		return nil
@@ -107,7 +109,7 @@ func (b *blockedPart) addNormPasses(sweeps *streams.Kernel) error {
 	s, _ := b.stage().linear()
 	real, _ := b.variable().real()
 	from, _ := b.fields(b.slot(b.done))
-	var made [temporal.MaxNorms + 1]*temporal.Passes // by of how many last steps; nil where there are none
+	var made [temporal.MaxNorms + 1]*temporal.Passes // by number of last steps with norms; nil if there are none
 	most, parts := 0, int64(0)                       // steps, and parts of the norms of a step
 	for norms := 1; norms <= temporal.MaxNorms; norms++ {
 		o := b.passOptions()
@@ -150,7 +152,7 @@ func (b *blockedPart) addNormPasses(sweeps *streams.Kernel) error {
 	return nil
 }
 
-// addPassesWith prepares the passes that take the norms of so many last steps.
+// addPassesWith prepares the passes that take the norms of a number of last steps.
 func (b *blockedPart) addPassesWith(passes *temporal.Passes, norms int, sweeps *streams.Kernel) error {
 	if err := b.tune(passes, sweeps, b.more(b.slot(b.done), norms)); err != nil {
 		return err
@@ -169,8 +171,8 @@ func (b *blockedPart) addPassesWith(passes *temporal.Passes, norms int, sweeps *
 	return b.eachPass(b.costs.By[norms][:], func(key pass) error { return b.addNormPass(passes, norms, key) })
 }
 
-// checkTime estimates how long a device has nothing to do until the host has seen the norms at the end of a pass and
-// queued the next, where processes agree in between or not.
+// checkTime estimates how long a device is idle until the host has received the norms at the end of a pass
+// and queued the next, with or without an agreement of processes in between.
 func (b *blocked) checkTime() time.Duration {
 	if !b.place.Processes.IsAlone() {
 		return 100 * time.Microsecond
@@ -199,9 +201,10 @@ func (b *blockedPart) addNormPass(passes *temporal.Passes, norms int, key pass) 
 	return nil
 }
 
-// more returns what a pass is given that reads the fields of a slot and takes the norms of so many last steps.
+// more returns the options of a pass that reads the fields of a slot and takes the norms of a number of last
+// steps.
 func (b *blockedPart) more(slot, norms int) temporal.More {
-	m := temporal.More{Box: b.owned(), Walls: b.walls}
+	m := temporal.More{Box: b.owned(), Faces: b.walls}
 	for n := range norms {
 		m.Parts = append(m.Parts, b.normParts[1-slot].Span(n))
 	}
@@ -220,8 +223,8 @@ func (b *blockedPart) launchWithNorms(key pass, n int64, checks []int64) error {
 	if err := b.launch(b.stream, one.launch, n); err != nil {
 		return err
 	}
-	// the memory of totals is not written again until the host has looked at them: by the round after the next at the
-	// earliest
+	// the memory of totals is not written again until the host has read them: at the earliest by the round
+	// after the next
 	if b.norms != b.stream {
 		b.norms.BeginStep(last)
 		if err := errors.Join(b.stream.Record(b.measured), b.norms.Wait(b.measured)); err != nil {

@@ -13,9 +13,10 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Scheme blocked gives the bits of plain loops for point functions, which it sweeps: of one stage that reads some
-// variables around points and steps them all, with coefficients, in groups over several devices and alone on one.
-func TestBlockedStagesGiveOneAnswer(t *testing.T) {
+// Scheme blocked is bitwise identical to plain loops for point functions, which it sweeps: stages that read
+// some variables around points and step them all, with coefficients, in groups over several devices and on a
+// single one.
+func TestBlockedStagesAreBitwiseIdentical(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
 	addUntuned(t)
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
@@ -37,8 +38,8 @@ func TestBlockedStagesGiveOneAnswer(t *testing.T) {
 	})
 }
 
-// newBlockedStep returns a step of one stage that reads variables and computes their next levels, alone on a grid
-// between walls or in groups.
+// newBlockedStep returns a step of one stage that reads variables and computes their next levels, on a grid
+// with boundaries (alone), or in groups.
 func newBlockedStep(t testing.TB, r *rand.Rand, alone bool) *randomStep {
 	s := newRandomStep(t, r)
 	if s.group = 2 + r.IntN(3); alone {
@@ -66,9 +67,9 @@ func newBlockedStep(t testing.TB, r *rand.Rand, alone bool) *randomStep {
 	return s
 }
 
-// The launch within which a run ends is made again, and makes fewer steps: what is traced are the passes up to there,
-// the one that went on, and sweeps or passes of as many steps as lie before the end. Nothing else is swept.
-func TestAPassIsMadeAgainShorter(t *testing.T) {
+// The launch within which a run ends is repeated, with fewer steps: the trace has the passes up to there, the
+// one that continued, and sweeps or passes of the steps before the end, and nothing else.
+func TestRepeatedPassIsShorter(t *testing.T) {
 	set := testdevices.CPU(t, 1)
 	addUntuned(t)
 	step := newStep(t, set, 1, 16)
@@ -112,7 +113,7 @@ func sweptBy(t *testing.T, trace *streams.Trace) (all []traced) {
 	return all
 }
 
-// joined returns the launches with those from one on as one, where each follows the one before.
+// joined returns the launches with consecutive ones from an index on joined.
 func joined(all []traced, from int) []traced {
 	for len(all) > from+1 && all[from].first+all[from].steps == all[from+1].first {
 		all[from].steps += all[from+1].steps
@@ -121,9 +122,9 @@ func joined(all []traced, from int) []traced {
 	return all
 }
 
-// Rounds have all steps, each once, and end with norms where they are asked for; whatever passes cost, none reaches
-// beyond the end of a group, norms are of steps within the last pass alone, and where they are under way the next
-// round is one pass.
+// Rounds have every step once, and end with norms if they are requested. For any costs of passes, none
+// extends beyond the end of a group, norms are taken only within the last pass, and while norms are in flight
+// the next round is one pass.
 func TestRoundsOfPasses(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
 	set := testdevices.Host(t, 1)
@@ -137,7 +138,7 @@ func TestRoundsOfPasses(t *testing.T) {
 		x := &run{Runner: made.runner, threads: streams.NewWorkerGroup(1, testLimit)}
 		workers := must(newBlocked(x, Options{CheckEvery: every}))(t)
 		b := workers[0].(*blockedPart).blocked
-		for _, d := range []int{2, 3, 4, 6, 8} { // as if there were passes, which are not launched
+		for _, d := range []int{2, 3, 4, 6, 8} { // pretends that there are passes, which are not launched
 			for n := range b.costs.By {
 				b.costs.By[n][d] = 1
 			}
@@ -162,7 +163,7 @@ func checkRound(t *testing.T, b *blocked, a planRequest, d passPlan) {
 			t.Errorf("%+v: a pass of %d after step %d, in groups of %d", a, depth, n, b.step.group())
 		}
 		if n += int64(depth); i == len(b.round.depths)-2 && a.nextCheck(a.after) <= n {
-			t.Errorf("%+v: norms are asked for before the last of passes %v", a, b.round.depths)
+			t.Errorf("%+v: norms are requested before the last of passes %v", a, b.round.depths)
 		}
 	}
 	var checks []int64
@@ -181,14 +182,14 @@ func checkRound(t *testing.T, b *blocked, a planRequest, d passPlan) {
 	}
 }
 
-// An exchange that overlaps the interior of a pass gives the bits and the norms of one after the pass, over any path,
-// whichever steps are checked.
+// An exchange that overlaps the interior of a pass gives bitwise the same fields and norms as one after the
+// pass, over any path, for any checked steps.
 func TestExchangesOverlapTheInterior(t *testing.T) {
 	testdevices.InTurn(t, 5, 8)
 	found := addUntuned(t)
 	testdevices.EachKernel(t, 3, func(t *testing.T, set *testdevices.Set) {
 		if len(set.Devices) < 2 {
-			t.Skip("SKIPPED: one device exchanges nothing with others")
+			t.Skip("SKIPPED: a single device has no exchange")
 		}
 		cases := len(testdevices.Again(3, testdevices.Numbers(12)))
 		if testdevices.OnCPU(set.Devices[0]) {
@@ -208,8 +209,8 @@ func TestExchangesOverlapTheInterior(t *testing.T) {
 	})
 }
 
-// Passes that store into the ghosts of neighbours give the bits and the norms of exchanges after passes, whichever
-// steps are checked, while the first GPU pauses at random.
+// Passes that store into the ghosts of neighbors give bitwise the same fields and norms as exchanges after
+// passes, for any checked steps, while the first GPU pauses at random.
 func TestPassesThatStoreGhosts(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	found := addUntuned(t)
@@ -240,13 +241,13 @@ func TestPassesThatStoreGhosts(t *testing.T) {
 	})
 }
 
-// sameInGroups compares runs of blocked without tuning on some devices with those of TwoStream on others, and returns how
-// many there are.
+// sameInGroups compares runs of blocked without tuning on some devices with those of TwoStream on others, and
+// returns their number.
 func sameInGroups(t *testing.T, set, devices *testdevices.Set, c checkedCase, more ...Options) (runs int) {
 	t.Helper()
 	plain, ok := c.ready(t, set, TwoStream)
 	if !ok {
-		t.Fatal("the case cannot be made ready")
+		t.Fatal("the case cannot be prepared")
 	}
 	group := int64(c.group)
 	all := append([]Options{
@@ -263,9 +264,9 @@ func sameInGroups(t *testing.T, set, devices *testdevices.Set, c checkedCase, mo
 	return len(all)
 }
 
-// newOverlapCase is cut across an axis but the first, or across the last, between walls that keep their values, or
-// across a periodic axis. Subdomains are so thick that their boundary regions leave an interior, and passes over
-// these stay within the grid.
+// newOverlapCase is decomposed along an axis except the first, or along the last, with constant boundary
+// values, or along a periodic axis. Subdomains are so thick that their boundary regions leave an interior,
+// and passes over these stay within the grid.
 func newOverlapCase(t *testing.T, r *rand.Rand, devices int, last bool) checkedCase {
 	t.Helper()
 	c := newCheckedCase(t, r, devices, 0.05)
@@ -289,6 +290,6 @@ func newOverlapCase(t *testing.T, r *rand.Rand, devices int, last bool) checkedC
 		}
 		size = append(size, n)
 	}
-	c.grid = must(domain.NewGrid(size, periodic))(t)
+	c.grid = must(domain.NewGrid(size, periodic[:len(size)]))(t)
 	return c
 }

@@ -17,13 +17,14 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// maxPeriod is how many steps a phase may have to itself: launches are made ready for each.
+// maxPeriod is the maximum number of phases of steps: launches are prepared for each.
 const maxPeriod = 32
 
-// Check returns an error unless the parts of the step fit together.
+// Check returns an error unless the parts of the step are valid and consistent. It is called by New and
+// NewRunner.
 func (s *Step) Check() error {
 	if s == nil || len(s.Stages) == 0 {
-		return fmt.Errorf("scheme: a step without stages")
+		return fmt.Errorf("scheme: Step.Stages must not be empty")
 	}
 	for i := range s.Stages {
 		if err := s.Stages[i].check(); err != nil {
@@ -36,18 +37,22 @@ func (s *Step) Check() error {
 	}
 	for _, v := range s.variables() {
 		if v.levels[0].Placement != p {
-			return fmt.Errorf("scheme: variable %q lies on another placement than the others", v.Spec.Name)
+			return fmt.Errorf("scheme: variable %q must have the placement of the other variables", v.Spec.Name)
 		}
 	}
 	if l := s.Length; math.IsNaN(l) || math.IsInf(l, 0) {
-		return fmt.Errorf("scheme: Step.Length is %v: it must be finite", l)
+		return fmt.Errorf("scheme: Step.Length must be finite, got %v", l)
 	}
 	if s.Sums != "" && !slices.Contains(sums.Modes(), s.Sums) {
-		return fmt.Errorf("scheme: Step.Sums %q: must be one of %q", s.Sums, sums.Modes())
+		return fmt.Errorf("scheme: Step.Sums must be one of %q, got %q", sums.Modes(), s.Sums)
 	}
 	if n := s.period(); n > maxPeriod {
 		return fmt.Errorf("scheme: the least common multiple of the numbers of levels and of Step.Group (%d) "+
 			"must be at most %d, got %d", s.group(), maxPeriod, n)
+	}
+	last := &s.Stages[len(s.Stages)-1]
+	if s.Pace != nil && (last.Point == nil || len(last.Point.Reductions) == 0 || len(last.Writes) > 0) {
+		return fmt.Errorf("scheme: Step.Pace: the last stage must only have reductions, got %q", last.title())
 	}
 	for i, v := range s.Measured {
 		switch {
@@ -57,11 +62,23 @@ func (s *Step) Check() error {
 			return fmt.Errorf("scheme: variable %q is in Step.Measured twice", v.Spec.Name)
 		}
 		if _, ok := v.real(); !ok || !slices.Contains(s.variables(), v) || v.Levels() < 2 && !s.measuredInPlace(v) {
-			return fmt.Errorf("scheme: no norms of variable %q: they are taken of float32 or float64 that a stage "+
-				"writes, with two levels or more, or in place by a point function", v.Spec.Name)
+			return fmt.Errorf("scheme: Step.Measured: variable %q must be float32 or float64 and written by a stage, "+
+				"with two levels or more, or in place by a point function", v.Spec.Name)
 		}
 	}
 	return s.checkGroup()
+}
+
+// measuredBy returns the measured variables that no stage after this one writes: it may take their norms.
+func (s *Step) measuredBy(st *Stage) []*Variable {
+	return slices.DeleteFunc(slices.Clone(s.Measured), func(v *Variable) bool {
+		for i := len(s.Stages) - 1; &s.Stages[i] != st; i-- {
+			if slices.ContainsFunc(s.Stages[i].Writes, func(a Access) bool { return a.Variable == v }) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // measuredInPlace reports whether a point function updates the variable in place.
@@ -72,10 +89,10 @@ func (s *Step) measuredInPlace(v *Variable) bool {
 	})
 }
 
-// check returns an error unless the stage and its accesses are possible.
+// check returns an error unless the stage and its accesses are valid.
 func (st *Stage) check() error {
 	if len(st.Writes) == 0 && (st.Point == nil || len(st.Point.Reductions) == 0 || len(st.Reads) == 0) {
-		return errors.New("it writes nothing, and reduces nothing that it reads")
+		return errors.New("must write a variable or have reductions")
 	}
 	for a := range st.accesses {
 		if err := st.checkAccess(a); err != nil {
@@ -84,28 +101,35 @@ func (st *Stage) check() error {
 	}
 	for i, w := range st.Writes {
 		if w.around() {
-			return fmt.Errorf("%q is written around a point", w.Name)
+			return fmt.Errorf("%q must be written only at the point itself", w.Name)
+		}
+		if w.Variable.Spec.IsConstant() {
+			return fmt.Errorf("%q is constant along an axis, and must not be written", w.Name)
 		}
 		if n := w.Variable.Levels(); n > 1 && w.Level != 1 {
-			return fmt.Errorf("%q, a variable of %d levels, is written at level %+d: "+
-				"a step computes level +1, and leaves those before it", w.Name, n, w.Level)
+			return fmt.Errorf("%q, a variable of %d levels, must not be written at level %+d: "+
+				"a step writes level +1", w.Name, n, w.Level)
 		}
 		if slices.ContainsFunc(st.Writes[:i], w.sameField) {
-			return fmt.Errorf("%q is written twice, by accesses to one field", w.Name)
+			return fmt.Errorf("%q must not be written twice", w.Name)
 		}
 		if err := st.checkInPlace(w); err != nil {
 			return err
 		}
 	}
 	if (st.Point == nil) == (st.Kernels == nil) {
-		return errors.New("it has either a point function or kernels")
+		return errors.New("must have either Point or Kernels")
+	}
+	if !(st.Time >= 0 && st.Time <= 1 || st.Time == Beginning) {
+		return fmt.Errorf("field Time must be between 0 and 1, or Beginning, got %v", st.Time)
 	}
 	return st.checkPoint()
 }
 
-// tooWide says, for each axis, how far a variable is read to either side of a point, and how wide its ghosts are.
+// tooWide describes, for each axis, how far a variable is read on either side of a point, and how wide its
+// ghosts are.
 func tooWide(read, ghosts domain.Radius) string {
-	text := "read farther from a point than its ghosts are wide:"
+	text := "read farther than its ghosts are wide:"
 	for a := range 3 {
 		if read.Minus[a] > ghosts.Minus[a] || read.Plus[a] > ghosts.Plus[a] {
 			text += fmt.Sprintf(" %c %d and %d of %d and %d", "xyz"[a], read.Minus[a], read.Plus[a], ghosts.Minus[a],
@@ -115,20 +139,19 @@ func tooWide(read, ghosts domain.Radius) string {
 	return text
 }
 
-// checkAccess returns an error unless a variable has the level and the ghosts that are accessed. A component with a
-// width of its own is read no farther: what lies there is not exchanged. What user kernels read of all components
-// together is not checked.
+// checkAccess returns an error unless a variable has the accessed level and ghosts. A component with its own
+// width must not be read beyond it: those ghosts are not exchanged. Reads of all components together by user
+// kernels are not checked.
 func (st *Stage) checkAccess(a Access) error {
 	v := a.Variable
 	if v == nil || len(v.levels) == 0 {
-		return errors.New("an access to no variable")
+		return errors.New("the variable of an access is nil")
 	}
 	if st.Point != nil && v.Spec.IsTyped() {
-		return fmt.Errorf("a sweep of variable %q, whose values are of type %v: only user kernels take them",
-			a.Name, v.Spec.Type)
+		return fmt.Errorf("variable %q has values of type %v, which only user kernels support", a.Name, v.Spec.Type)
 	}
 	if a.Level > 1 || a.Level < 1-v.Levels() {
-		return fmt.Errorf("variable %q of %d levels at level %+d", a.Name, v.Levels(), a.Level)
+		return fmt.Errorf("variable %q has %d levels and cannot be read at level %+d", a.Name, v.Levels(), a.Level)
 	}
 	if r, w := a.footprint().Radius(), v.Spec.Width; !w.Contains(r) {
 		return fmt.Errorf("%q is %s", a.Name, tooWide(r, w))
@@ -146,13 +169,13 @@ func (st *Stage) checkAccess(a Access) error {
 		}
 	}
 	if a.footprint().Axes() > 1+int(v.Spec.Connectivity) {
-		return fmt.Errorf("%q is read in edges or corners, where it has no ghosts", a.Name)
+		return fmt.Errorf("%q is read in edges or corners, but has no ghosts there: see halo.Spec.Connectivity", a.Name)
 	}
 	return nil
 }
 
-// checkInPlace returns an error unless what is read of a field that the stage writes is the point itself, and a point
-// function has one access to it.
+// checkInPlace returns an error unless a field that the stage writes is read only at the point itself, and by
+// one access of a point function.
 func (st *Stage) checkInPlace(w Access) error {
 	reads := 0
 	for _, r := range st.Reads {
@@ -162,62 +185,58 @@ func (st *Stage) checkInPlace(w Access) error {
 		reads++
 		switch {
 		case r.around():
-			return fmt.Errorf("%q is written in place and read around a point: give the variable one level more",
-				w.Name)
+			return fmt.Errorf("%q is written in place and read around a point: add a level to the variable", w.Name)
 		case st.Point != nil && r.Name != w.Name:
-			return fmt.Errorf("%q is updated in place, and read as %q: give both accesses one name", w.Name, r.Name)
+			return fmt.Errorf("%q is updated in place and read as %q: both accesses must have one name", w.Name, r.Name)
 		case st.Point != nil && reads > 1:
-			return fmt.Errorf("%q is updated in place, and read twice: one access is enough", w.Name)
+			return fmt.Errorf("%q is updated in place and must be read by only one access", w.Name)
 		}
 	}
 	return nil
 }
 
-// checkPoint returns an error unless the accesses suit a point function.
+// checkPoint returns an error unless the accesses are valid for a point function.
 func (st *Stage) checkPoint() error {
+	if st.Parameters != nil && (st.Point == nil || st.Point.Parameters == nil) {
+		return errors.New("Stage.Parameters without Point.Parameters, whose fields it sets")
+	}
 	if st.Point == nil {
-		if st.Parameters != nil {
-			return errors.New("parameters without a point function")
-		}
 		return nil
 	}
 	if dims := st.placement().Grid.Dims; st.Point.Dims != dims {
-		return fmt.Errorf("point function %q has %d dimensions, and the grid %d: set Point.Dims",
+		return fmt.Errorf("point function %q has %d dimensions, must have the %d of the grid: set Point.Dims",
 			st.Point.Name, st.Point.Dims, dims)
 	}
 	for _, a := range st.pointAccesses() {
 		if s := a.Variable.Spec; s.Components > 1 && !s.SoA {
-			return fmt.Errorf("the components of %q lie together: a point function needs an array for each (SoA)",
-				a.Name)
+			return fmt.Errorf("%q must have a separate array for each component (SoA) in a point function", a.Name)
 		}
 	}
 	return nil
 }
 
-// checkNorms returns an error unless the norms that are asked for are taken of a step.
+// checkNorms returns an error unless the options are consistent with the norms of the step.
 func (o Options) checkNorms(s *Step) error {
 	switch {
 	case o.Norm != "" && o.Norm != MaxNorm && o.Norm != L2Norm:
-		return fmt.Errorf("scheme: Options.Norm %q: it is %q or %q", o.Norm, MaxNorm, L2Norm)
+		return fmt.Errorf("scheme: Options.Norm must be %q or %q, got %q", MaxNorm, L2Norm, o.Norm)
 	case !(o.Tolerance >= 0):
-		return fmt.Errorf("scheme: Options.Tolerance is %v: it is 0, for none, or more", o.Tolerance)
+		return fmt.Errorf("scheme: Options.Tolerance must be at least 0 (0: none), got %v", o.Tolerance)
 	case o.CheckEvery < 0:
-		return fmt.Errorf("scheme: Options.CheckEvery is %d steps: it is 1 or more, or 0 to check only for divergence",
-			o.CheckEvery)
+		return fmt.Errorf("scheme: Options.CheckEvery must be at least 0 (only for divergence), got %d", o.CheckEvery)
 	case o.Tolerance > 0 && len(s.Measured) == 0:
-		return fmt.Errorf("scheme: Options.Tolerance is %v, and no norms are taken: name variables in Step.Measured",
-			o.Tolerance)
+		return fmt.Errorf("scheme: Options.Tolerance needs norms, got %v: set Step.Measured", o.Tolerance)
 	case o.Tolerance > 0 && o.CheckEvery == 0:
-		return fmt.Errorf("scheme: Options.Tolerance is %v, and no norms are taken before the end: "+
-			"set Options.CheckEvery", o.Tolerance)
+		return fmt.Errorf("scheme: Options.Tolerance needs Options.CheckEvery, got %v", o.Tolerance)
 	case o.History && len(s.Measured) == 0 && len(s.Reductions()) == 0:
-		return errors.New("scheme: Options.History without norms or reductions: name variables in Step.Measured")
+		return errors.New("scheme: Options.History needs norms or reductions: set Step.Measured")
 	}
 	return nil
 }
 
-// Where processes share the grid each has a Runner of all subdomains, with launches, streams and workers for those that
-// it owns. What may differ between processes, time, contexts and errors, they agree on, so that all decide alike.
+// If processes share the grid, each has a Runner of all subdomains, with launches, streams and workers for
+// those that it owns. Processes agree on time, contexts and errors, which may differ, so that all decide
+// alike.
 
 var errNoContext = errors.New("scheme: the context is nil: see context.Background")
 
@@ -229,17 +248,17 @@ func live(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// isShared reports whether other processes take part in what is done with a placement. In a dry run none does.
+// isShared reports whether other processes take part in work with a placement. In a dry run none does.
 func isShared(p *halo.Placement) bool { return !p.Processes.IsAlone() && !p.FirstDevice().IsDry() }
 
-// agree returns the worst outcome of something on any process that shares the grid, on all of them: what wraps
-// ErrUnsuited, streams.ErrOutOfMemory or kernels.ErrNotCompiled on one does on all. All call it. In a dry run it is the
-// outcome on this process.
+// agree returns the worst result of all processes that share the grid, on all of them: an error that wraps
+// ErrUnsuited, streams.ErrOutOfMemory or kernels.ErrNotCompiled on one does so on all. All call it. In a dry
+// run it returns the result of this process.
 func agree(p *halo.Placement, what string, mine error) error {
 	return p.Agree(context.Background(), what, mine, ErrUnsuited, streams.ErrOutOfMemory, kernels.ErrNotCompiled)
 }
 
-// tell has the other processes told of a failure of this one.
+// tell notifies the other processes of a failure of this one.
 func tell(p *halo.Placement, err error) error {
 	if err == nil || !isShared(p) {
 		return err
@@ -254,14 +273,15 @@ func tell(p *halo.Placement, err error) error {
 	return fmt.Errorf("%w (%w)", first, err)
 }
 
-// checkOwners returns an error if a process owns no subdomain: it would take no part in what the others agree on.
+// checkOwners returns an error if a process owns no subdomain: it would not take part in agreements.
 func checkOwners(p *halo.Placement) error {
 	if p.Processes.IsAlone() {
 		return nil
 	}
 	for process := range p.Processes.Size() {
 		if !slices.Contains(p.Owners, process) {
-			return fmt.Errorf("scheme: %s owns none of the %d subdomains", p.Processes.Name(process), len(p.Owners))
+			return fmt.Errorf("scheme: every process must own a subdomain, %s owns none of %d",
+				p.Processes.Name(process), len(p.Owners))
 		}
 	}
 	return nil
@@ -277,13 +297,13 @@ func localRanks(p *halo.Placement) (ranks []int) {
 	return ranks
 }
 
-// Plan is the exchanges of a step.
+// Plan has the exchanges of a step.
 type Plan struct {
-	Stages []*halo.Plan // after each stage; nil where it needs none
-	Once   *halo.Plan   // before the first step of a run, of variables that are only read; nil if it needs none
+	Stages []*halo.Plan // after each stage; nil if none is needed
+	Once   *halo.Plan   // before the first step of a run, for variables that are only read; nil if none is needed
 }
 
-// Plan plans the exchanges of the step over a path.
+// Plan plans the exchanges of the step over a path. Errors are those of halo.NewPlan.
 func (s *Step) Plan(links *p2p.Links, path p2p.Path) (p *Plan, err error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -308,7 +328,7 @@ func (s *Step) planOf(links *p2p.Links, path p2p.Path, specs []halo.Spec) (*halo
 	return halo.NewPlan(s.placement(), links, path, specs...)
 }
 
-// On returns the plan for another placement of the same subdomains; nil of nil.
+// On returns the plan for another placement of the same subdomains; nil for a nil plan.
 func (p *Plan) On(place *halo.Placement) *Plan {
 	if p == nil {
 		return nil
@@ -326,14 +346,14 @@ func (p *Plan) On(place *halo.Placement) *Plan {
 	return moved
 }
 
-// pointAccess is an access of a point function: what the stage reads and writes of one level of a
-// variable. An update in place is one access that is read and written.
+// pointAccess is an access of a point function: the reads and writes of a stage to one level of a variable.
+// An update in place is one access that is read and written.
 type pointAccess struct {
 	Access
 	write bool
 }
 
-// pointAccesses joins what a stage reads and writes, the former first.
+// pointAccesses joins the reads and writes of a stage, reads first.
 func (st *Stage) pointAccesses() (all []pointAccess) {
 	for _, r := range st.Reads {
 		all = append(all, pointAccess{Access: r})
@@ -349,13 +369,13 @@ func (st *Stage) pointAccesses() (all []pointAccess) {
 	return all
 }
 
-// sweepAccesses describes them to package sweep. Of measured variables norms are taken, where the
-// stage reads the level before at the point too, or updates it in place.
+// sweepAccesses returns the accesses for package sweep. Norms of measured variables are taken if the stage
+// also reads the level before at the point, or updates it in place.
 func (st *Stage) sweepAccesses(measured []*Variable) (all []sweep.Access) {
 	accesses := st.pointAccesses()
 	for _, a := range accesses {
 		s := sweep.Access{
-			Name: a.Name, Element: sweep.Element(a.Variable.Spec.Element), Components: a.Variable.Spec.Components,
+			Name: a.Name, Element: a.Variable.Spec.Element, Components: a.Variable.Spec.Components,
 			Footprint: a.Reads, Footprints: a.Components, Write: a.write, Sparse: a.Sparse,
 		}
 		inPlace := a.write && slices.ContainsFunc(st.Reads, a.sameField)
@@ -370,8 +390,8 @@ func (st *Stage) sweepAccesses(measured []*Variable) (all []sweep.Access) {
 	return all
 }
 
-// before returns the name of the access that holds the level before one that is written, "" if
-// the stage does not read it at the point.
+// before returns the name of the access to the level before a written one, "" if the stage does not read it
+// at the point.
 func (st *Stage) before(all []pointAccess, written pointAccess, inPlace bool) string {
 	if inPlace && written.Variable.Levels() == 1 {
 		return written.Name
@@ -384,7 +404,7 @@ func (st *Stage) before(all []pointAccess, written pointAccess, inPlace bool) st
 	return ""
 }
 
-// arrays returns those of the accesses in step n on a subdomain.
+// arrays returns the arrays of the accesses in step n on a subdomain.
 func (st *Stage) arrays(rank int, n int64) (all sweep.Arrays) {
 	for _, a := range st.pointAccesses() {
 		f := a.field(n)

@@ -19,20 +19,21 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// closing is a runner by a scheme, whose variable and session are to be closed.
+// closing is a runner with a scheme, whose variable and session are closed.
 type closing struct {
 	session *halo.Session
 	place   *halo.Placement
 	u       *Variable
 	runner  *Runner
-	another *Runner // of the same variable
+	another *Runner // for the same variable
 }
 
-// newClosing makes one on three devices. A point of u is the number of its column; a step moves columns by one.
+// newClosing makes one on three devices. A point of u is the number of its column; a step moves columns by
+// one.
 func newClosing(t *testing.T, name Scheme) *closing {
 	t.Helper()
 	session, _ := openHost(t, 3)
-	cutting := halo.Cutting{Size: []int{8, 12}, Periodic: [3]bool{true, true}, Parts: domain.Vec{1, 3, 1}}
+	cutting := halo.Cutting{Size: []int{8, 12}, Periodic: []bool{true, true}, Parts: []int{1, 3}}
 	c := &closing{session: session, place: must(session.Cut(t.Context(), cutting))(t)}
 	c.u = newVariable(t, c.place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}, 2)
 	succeeds(t, halo.FillPoints(c.u.Level(0), func(p domain.Vec) float64 { return float64(p[0]) }))
@@ -44,7 +45,7 @@ func newClosing(t *testing.T, name Scheme) *closing {
 	return c
 }
 
-// During a run nothing that it uses is closed or stepped by another run, and the run goes on.
+// During a run, objects that it uses cannot be closed or stepped by another run, and the run continues.
 func TestClosingDuringARun(t *testing.T) {
 	for _, name := range All() {
 		c := newClosing(t, name)
@@ -90,13 +91,13 @@ func TestClosingDuringARun(t *testing.T) {
 	}
 }
 
-// Whoever closes at any moment closes at last, and nobody else is hurt.
+// Close at any time finally succeeds, and has no other effects.
 func TestClosingAtAnyMoment(t *testing.T) {
 	for _, name := range []Scheme{TwoStream, Assisted, Fused, Ranks} {
 		c := newClosing(t, name)
 		var group sync.WaitGroup
 		var ran, cut atomic.Int64
-		until := func(what string, do func() error, count *atomic.Int64) { // it is closed
+		until := func(what string, do func() error, count *atomic.Int64) { // until it is closed
 			group.Go(func() {
 				for {
 					switch err := do(); {
@@ -134,8 +135,8 @@ func TestClosingAtAnyMoment(t *testing.T) {
 	}
 }
 
-// Two runs at once may read what neither of them writes.
-func TestRunsBesideEachOther(t *testing.T) {
+// Concurrent runs may read variables that neither of them writes.
+func TestConcurrentRuns(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	place := placed(t, set.Devices, []int{8, 8}, [3]bool{true, true}, domain.Vec{1, 2, 1})
 	variable := func(name string) *Variable {
@@ -148,7 +149,7 @@ func TestRunsBesideEachOther(t *testing.T) {
 	c := variable("c")
 	runner := func(reads stencil.Footprint) *Runner {
 		v := variable("v")
-		return runnerBy(t, set, &Step{Name: "beside", Stages: []Stage{{
+		return runnerBy(t, set, &Step{Name: "concurrent", Stages: []Stage{{
 			Reads: []Access{c.At(0, reads)}, Writes: []Access{v.At(1, nil)}, Point: &adds,
 		}}}, p2p.Auto)
 	}
@@ -163,9 +164,9 @@ func TestRunsBesideEachOther(t *testing.T) {
 	}
 }
 
-// A point function that panics ends a run under every scheme long before any limit, and the error says where, without a
-// whole stack.
-func TestAPanicEndsARunAtOnce(t *testing.T) {
+// A point function that panics ends a run with every scheme long before any limit, and the error has its
+// position, without a whole stack trace.
+func TestPanicEndsRun(t *testing.T) {
 	for _, name := range All() {
 		set := testdevices.Host(t, 3)
 		place := placed(t, set.Devices, []int{8, 12}, [3]bool{true, true}, domain.Vec{1, 3, 1})
@@ -183,7 +184,7 @@ func TestAPanicEndsARunAtOnce(t *testing.T) {
 		step.Stages[0].Point = &point
 		x := runnerBy(t, set, step, cmp.Or(name.Needs().Path, p2p.Auto))
 		_, err := x.Run(t.Context(), Options{Scheme: name, Steps: 1 << 40, Limit: time.Hour})
-		if wants(t, string(name), err, nil, "panicked: enough (in scheme.TestAPanicEndsARunAtOnce"); err != nil {
+		if wants(t, string(name), err, nil, "panicked: enough (in scheme.TestPanicEndsRun"); err != nil {
 			if text := err.Error(); !strings.Contains(text, "closing_test.go:") || strings.Contains(text, "goroutine") || len(text) > 400 {
 				t.Errorf("%s: %s", name, text)
 			}

@@ -17,19 +17,18 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// round is what all workers do between two barriers: queue steps first to
-// last, with norms for the last one where check is set, and wait for all of them
-// where drain is. With every, norms of the steps before the last that it divides are taken within the launch, see
-// earlyNorms. A round without steps ends the run.
+// round is what all workers do between two barriers: queue steps first to last, with norms of the last one if
+// check is set, and wait for all of them if drain is set. If every is not 0, norms of steps before the last
+// that it divides are taken within the launch, see earlyNorms. A round without steps ends the run.
 type round struct {
 	first, last  int64
 	every        int64
 	check, drain bool
-	number       int64    // of those with check
-	plan         passPlan // by a passPlanner
+	number       int64    // number of the round among those with check
+	plan         passPlan // set by a passPlanner
 }
 
-// String is "in steps 3 to 5", or "after step 5" of a round without steps.
+// String returns "in steps 3 to 5", or "after step 5" for a round without steps.
 func (r round) String() string {
 	switch {
 	case r.last < r.first:
@@ -40,44 +39,44 @@ func (r round) String() string {
 	return fmt.Sprintf("in steps %d to %d", r.first, r.last)
 }
 
-// passPlanner is implemented by workers that divide steps into rounds themselves, and take norms of steps within
-// launches.
+// passPlanner is implemented by workers that divide steps into rounds themselves, and take norms of steps
+// within launches.
 type passPlanner interface {
-	// plan returns the next round, for all workers. It is called between rounds, for one of them.
+	// plan returns the next round, for all workers. It is called between rounds, on one of them.
 	plan(a planRequest) passPlan
-	// take returns what was taken of the worker's subdomain at a norm check of the last round or of the one before,
-	// once it is on the host.
+	// take returns the norms and reductions of the worker's subdomain at a norm check of the last round or of
+	// the one before, once they are on the host.
 	take(c normCheck, to *taken)
-	// finish has the variables hold the level of a step, the last that was run or the one before the last launch of
-	// the last round.
+	// finish makes the variables hold the level of a step: the last that was run, or the one before the last
+	// launch of the last round.
 	finish(step int64) error
 }
 
-// planRequest is what rounds a passPlanner may make.
+// planRequest describes the rounds that a passPlanner may plan.
 type planRequest struct {
-	after, to int64 // the steps after one, up to another one at most
-	pace      int64 // about so many, where there are more
+	after, to int64 // steps after one, at most up to another
+	pace      int64 // approximate number of steps
 	final     bool  // the run ends with the last of them
-	one       bool  // one launch alone, as what the one before has read is still needed
-	every     int64 // norms are wanted of steps that it divides; 0 for none
-	norms     bool  // and of the last where it is final
+	one       bool  // only one launch, since the fields read by the one before are still needed
+	every     int64 // take norms of steps that it divides; 0 for none
+	norms     bool  // take norms of the last step if final
 }
 
-// maxChecks is the most steps of a launch whose norms are taken.
+// maxChecks is the maximum number of steps of a launch whose norms are taken.
 const maxChecks = temporal.MaxNorms
 
-// passPlan is a round that ends with step last. Norms are taken of the steps checks alone, by the last launch, which
-// begins after step from.
+// passPlan is a round that ends with step last. The last launch, which begins after step from, takes the
+// norms of the steps checks.
 type passPlan struct {
 	from, last int64
 	checks     []int64
 }
 
-// isEarly reports whether norms are taken of others than the last step of the launch: where they end the run, the
-// launch is run again up to there, so they are looked at before another one is queued.
+// isEarly reports whether norms of steps before the last step of the launch are taken. If they end the run,
+// the launch is repeated up to there, so they are checked before another one is queued.
 func (p passPlan) isEarly() bool { return len(p.checks) > 0 && p.checks[0] < p.last }
 
-// nextCheck returns the first step after one whose norms are wanted, math.MaxInt64 for none.
+// nextCheck returns the first step after n whose norms are needed, math.MaxInt64 for none.
 func (p planRequest) nextCheck(n int64) int64 {
 	check := int64(math.MaxInt64)
 	if p.every > 0 {
@@ -89,26 +88,26 @@ func (p planRequest) nextCheck(n int64) int64 {
 	return check
 }
 
-// normCheck is norms of a step that workers bring to a barrier.
+// normCheck is the norms of a step that workers bring to a barrier.
 type normCheck struct {
 	step   int64
-	number int64 // of the round that has taken them
-	place  int   // among the norm checks of that
+	number int64 // of the round that took them
+	place  int   // index among the norm checks of that round
 }
 
-// intervals cuts a run into intervals of steps at whose ends the devices have done all that
-// was queued, so that the time between two ends is that of the steps and of nothing else.
+// intervals divides a run into intervals of steps. At their ends the devices have finished all queued work,
+// so that the time between two ends is exactly that of the steps.
 type intervals struct {
 	next  func(steps int64, took time.Duration) int64 // Options.Interval; nil for none
 	begun int64                                       // the step before the interval
-	end   int64                                       // its last step
+	end   int64                                       // last step of the interval
 	since time.Time
 }
 
-// noEnd is the end of an interval that has none.
+// noEnd is the end of an interval without end.
 const noEnd = math.MaxInt64
 
-// ask ends the interval with the step that was done last, and returns how many steps the next is to have.
+// ask ends the interval with the last finished step, and returns the number of steps of the next.
 func (i *intervals) ask(done int64) (steps int64) {
 	if i.next == nil {
 		return 0
@@ -120,8 +119,8 @@ func (i *intervals) ask(done int64) (steps int64) {
 	return i.next(done-i.begun, took)
 }
 
-// begin begins the next interval after a step. It is false where none is wanted; what is stepped after that belongs to
-// none.
+// begin begins the next interval after a step. It returns false if none is requested; later steps do not belong to an
+// interval.
 func (i *intervals) begin(done, steps int64) bool {
 	if i.next == nil {
 		return true
@@ -134,9 +133,9 @@ func (i *intervals) begin(done, steps int64) bool {
 	return steps > 0
 }
 
-// pace chooses how many steps a round has, so that workers meet at the barrier some fifty
-// times a second: rarely enough to cost nothing, often enough to be stopped.
-type pace struct {
+// stepPace chooses the number of steps of a round, so that workers meet at the barrier about fifty times a
+// second: rarely enough to cost nothing, often enough to be stopped.
+type stepPace struct {
 	now   int64
 	limit int64 // steps that may be queued at once
 	from  int64
@@ -145,17 +144,17 @@ type pace struct {
 
 const roundTime = 20 * time.Millisecond
 
-// looks are norm checks of a run without CheckEvery, which only detect divergence. They are rare, in steps and in time,
-// so that they cost next to nothing, whether steps are slow or fast.
+// looks are norm checks of a run without CheckEvery, which only detect divergence. They are rare, in steps
+// and in time, so that their cost is negligible for slow and fast steps.
 type looks struct {
-	every time.Duration // at least between two; 0 for none
+	every time.Duration // minimum time between two; 0 for none
 	last  time.Time
-	step  int64 // of the next, or of the last
+	step  int64 // step of the next, or of the last
 }
 
 const (
 	lookTime  = time.Second
-	lookSteps = 100 // at least between two
+	lookSteps = 100 // minimum steps between two
 )
 
 // due reports whether the next look may be planned after step issued.
@@ -163,8 +162,8 @@ func (l *looks) due(issued int64) bool {
 	return l.every > 0 && issued >= l.step+lookSteps && time.Since(l.last) >= l.every
 }
 
-// steps returns the length of the next round, given the steps so far.
-func (p *pace) steps(issued int64) int64 {
+// next returns the number of steps of the next round, given the steps so far.
+func (p *stepPace) next(issued int64) int64 {
 	took := time.Since(p.since)
 	done := issued - p.from
 	if done >= p.now && !p.since.IsZero() {
@@ -178,22 +177,22 @@ func (p *pace) steps(issued int64) int64 {
 	return p.now
 }
 
-// proposal is what one process brings to a decision besides norms.
+// proposal is what one process contributes to a decision, in addition to norms.
 type proposal struct {
 	ended    int64 // 1 if its context has ended
 	pace     int64 // steps of the next round
-	interval int64 // steps of the next interval, where one ends
-	look     int64 // 1 if it is time to see whether all is finite
+	interval int64 // steps of the next interval, if one ends
+	look     int64 // 1 if it is time for a look, see looks
 }
 
-// agreement is what the controllers of all processes agree on: the pace, the intervals and the looks of rank 0, an end
-// where any has ended, and the norms of all.
+// agreement is what the controllers of all processes agree on: the pace, the intervals and the looks of rank
+// 0, an end if any context has ended, and the norms of all.
 type agreement struct {
 	*run
-	taken [][]taken // by norm check that was due last, then by process
+	taken [][]taken // by due norm check, then by process
 }
 
-// newAgreement allocates an agreement on so many norm checks.
+// newAgreement allocates an agreement on a number of norm checks.
 func newAgreement(r *run, checks int) *agreement {
 	a := &agreement{run: r}
 	for range checks {
@@ -202,7 +201,8 @@ func newAgreement(r *run, checks int) *agreement {
 	return a
 }
 
-// reach is called by all processes once a round. collected is what was taken, by norm check that is due and by rank.
+// reach is called by all processes once per round. collected is the norms and reductions by due norm check
+// and by rank.
 func (a *agreement) reach(mine proposal, collected [][]taken) (agreed proposal, err error) {
 	nNorms, nReduced := len(a.step.Measured), len(a.step.Reductions())
 	bytes := len(collected) * (nNorms*int(unsafe.Sizeof(reduce.Norms{})) + nReduced*int(unsafe.Sizeof(sweep.Stored{})))
@@ -226,10 +226,10 @@ func (a *agreement) reach(mine proposal, collected [][]taken) (agreed proposal, 
 	}
 	for rank, other := range all {
 		if len(other) != len(b) {
-			return mine, fmt.Errorf("scheme: %s brings %d bytes to a decision, and this process %d: "+
+			return mine, fmt.Errorf("scheme: %s sent %d bytes for a decision, and this process %d: "+
 				"they run different steps", p.Name(rank), len(other), len(b))
 		}
-		head, norms, reduced := a.views(slices.Clone(other), len(collected)) // which is aligned
+		head, norms, reduced := a.views(slices.Clone(other), len(collected)) // slices.Clone aligns it
 		if rank == 0 {
 			agreed = head[0]
 		}
@@ -245,7 +245,7 @@ func (a *agreement) reach(mine proposal, collected [][]taken) (agreed proposal, 
 	return agreed, nil
 }
 
-// views returns where bytes hold a proposal, and the norms and the reductions of so many norm checks.
+// views returns the proposal, and the norms and the reductions of a number of norm checks, in bytes.
 func (a *agreement) views(b []byte, checks int) ([]proposal, []reduce.Norms, []sweep.Stored) {
 	head := int(unsafe.Sizeof(proposal{}))
 	norms := head + checks*len(a.step.Measured)*int(unsafe.Sizeof(reduce.Norms{}))
@@ -253,33 +253,35 @@ func (a *agreement) views(b []byte, checks int) ([]proposal, []reduce.Norms, []s
 		streams.View[sweep.Stored](b[norms:])
 }
 
-// controller decides how a run goes on. The workers meet at its barrier after every
-// round; the last to arrive decides for all, from the norms that they collected.
+// controller decides how a run continues. The workers meet at its barrier after every round; the last to
+// arrive decides for all, by the norms that they collected.
 //
-// The norms of a step are checked one step later, so that the devices have work while the host waits for them. If they
-// end the run, the levels of their step are still there: the step after it wrote others. If it would not, see
-// keepsLevels, no step is queued before they are checked. With a passPlanner a launch follows instead of a step. Norms
-// of steps within a launch are checked before the next one: if they end the run, that launch is run again up to there,
-// from what it has read.
+// The norms of a step are checked one step later, so that the devices have work while the host waits for
+// them. If they end the run, the levels of their step still exist: the step after it wrote others. Otherwise,
+// see keepsLevels, no step is queued before they are checked. With a passPlanner a launch takes the place of
+// a step. Norms of steps within a launch are checked before the next one: if they end the run, that launch is
+// repeated up to there, from the fields that it read.
 //
-// Where processes share the grid each has a controller. Those agree on what they decide from, once a round, and so
-// decide alike.
+// If processes share the grid, each has a controller. They agree on the input of decisions once per round,
+// and so decide alike.
 type controller struct {
 	options Options
+	run     *run
 	step    *Step
 	points  int64
-	terms   float64 // of the sums of all measured variables
+	terms   float64 // number of terms of the sums of all measured variables
 	threads *streams.WorkerGroup
 	ctx     context.Context
-	cancel  bool // the context ended: the run stops at limit
+	cancel  bool // the context has ended: the run stops at limit
 
 	arrived   atomic.Int64
 	arrivals  []streams.Counter // by worker
 	meeting   streams.Counter
-	collected [][]taken  // by norm check that is due, then by rank; nothing of other processes
-	sum       taken      // of all subdomains
-	agreement *agreement // with other processes; nil where there are none
-	// a step may be queued while the norms of the one before are under way: not where a launch has norms of many steps
+	collected [][]taken  // by due norm check, then by rank; empty for other processes
+	sum       taken      // sum over all subdomains
+	agreement *agreement // with other processes; nil for a single process
+	// a step may be queued before the norms of the previous one arrive; false if a launch has norms of
+	// several steps
 	ahead bool
 
 	maxEarly int64              // see earlyNorms
@@ -287,12 +289,12 @@ type controller struct {
 	planner  passPlanner        // nil for other schemes
 
 	round     round
-	rounds    int64       // with check
-	limit     int64       // the last step, if no tolerance ends the run before
-	pending   normCheck   // norms that are under way; of step 0 for none
-	due       []normCheck // norms that workers bring to the next barrier, once the round is queued
+	rounds    int64       // number of rounds with check
+	limit     int64       // the last step, unless the tolerance ends the run before
+	pending   normCheck   // norms in flight; step 0 for none
+	due       []normCheck // norms that workers bring to the next barrier, after the round is queued
 	ending    bool        // the round is the last
-	pace      pace
+	steps     stepPace
 	intervals intervals
 	looks     looks
 
@@ -305,16 +307,16 @@ type earlyNormsResult struct {
 	ended int64
 }
 
-// newController returns the controller of a run. It asks for the first interval.
+// newController returns the controller of a run. It requests the first interval.
 func newController(ctx context.Context, o Options, r *run, workers []worker) (c *controller, err error) {
 	defer streams.Caught(&err, "Options.Interval of step", r.step.Name)
 	if !r.step.measures() {
-		o.CheckEvery = 0 // there is nothing to look at
+		o.CheckEvery = 0 // there is nothing to check
 	}
 	c = &controller{
-		options: o, step: r.step, points: r.place.Grid.Points(), threads: r.threads, ctx: ctx, limit: o.Steps,
+		options: o, run: r, step: r.step, points: r.place.Grid.Points(), threads: r.threads, ctx: ctx, limit: o.Steps,
 		arrivals: make([]streams.Counter, len(workers)), early: make([]earlyNormsResult, len(workers)),
-		pace:      pace{now: 1, limit: workers[0].maxQueued()},
+		steps:     stepPace{now: 1, limit: workers[0].maxQueued()},
 		intervals: intervals{next: o.Interval, end: noEnd},
 		sum:       r.step.newTaken(1)[0],
 		looks:     looks{last: time.Now()},
@@ -328,7 +330,7 @@ func newController(ctx context.Context, o Options, r *run, workers []worker) (c 
 	if o.checks() {
 		c.maxEarly = maxEarly(workers)
 	}
-	c.ahead = r.step.keepsLevels() && c.maxEarly == 0
+	c.ahead = r.step.keepsLevels() && c.maxEarly == 0 && r.step.Pace == nil
 	checks := 1
 	if planner, ok := workers[0].(passPlanner); ok {
 		c.planner = planner
@@ -341,9 +343,26 @@ func newController(ctx context.Context, o Options, r *run, workers []worker) (c 
 		c.agreement = newAgreement(r, checks)
 	}
 	c.meeting.Name = "the other workers"
-	p, err := c.agree(proposal{pace: c.pace.steps(0), interval: c.intervals.ask(0)})
+	if r.step.Pace != nil {
+		if r.clock.level != r.done {
+			r.clock = stepClock{level: r.done, now: r.timeOf(r.done)}
+		}
+		if err := r.reduceFirst(c.collected[0]); err != nil {
+			return nil, err
+		}
+		c.due = []normCheck{{}}
+	}
+	p, err := c.agree(proposal{pace: c.steps.next(0), interval: c.intervals.ask(0)})
 	if err != nil {
 		return nil, err
+	}
+	if len(c.due) > 0 {
+		c.addUp(0, 0)
+		ends, err := c.pace()
+		if c.result.Norms, c.result.Stopped = nil, ends; ends != "" || err != nil {
+			c.begin(round{first: 1}) // without steps
+			return c, err
+		}
 	}
 	if !c.intervals.begin(0, p.interval) {
 		c.limit = 1
@@ -352,7 +371,7 @@ func newController(ctx context.Context, o Options, r *run, workers []worker) (c 
 	return c, nil
 }
 
-// maxEarly returns how many early norms all workers can take.
+// maxEarly returns the number of early norms that all workers can take.
 func maxEarly(workers []worker) int64 {
 	most := int64(math.MaxInt64)
 	for _, w := range workers {
@@ -365,8 +384,8 @@ func maxEarly(workers []worker) int64 {
 	return most
 }
 
-// barrier waits for all workers and returns the next round. Before, a worker has
-// put the norms that are due into collected.
+// barrier waits for all workers and returns the next round. Before, a worker has put the due norms into
+// collected.
 func (c *controller) barrier(worker int) (round, error) {
 	n := c.meeting.Count()
 	c.arrivals[worker].Set(n + 1)
@@ -394,7 +413,7 @@ func (c *controller) late(n int64) (workers []int) {
 	return workers
 }
 
-// begin sets the next round, and what is due after it.
+// begin sets the next round, and the norms that are due after it.
 func (c *controller) begin(r round) {
 	if r.check {
 		c.rounds++
@@ -423,7 +442,7 @@ func (c *controller) decide() error {
 		}
 	}
 	issued := c.round.last
-	mine := proposal{pace: c.pace.steps(issued)}
+	mine := proposal{pace: c.steps.next(issued)}
 	if c.ctx.Err() != nil {
 		mine.ended = 1
 	}
@@ -444,7 +463,11 @@ func (c *controller) decide() error {
 		c.cancel, c.limit = true, issued+1
 	}
 	for i, check := range c.due {
-		if c.judge(i, check.step) {
+		ends, err := c.judge(i, check.step)
+		if err != nil {
+			return err
+		}
+		if ends {
 			c.endAt(check.step)
 			return nil
 		}
@@ -462,7 +485,7 @@ func (c *controller) decide() error {
 	return c.progress(issued)
 }
 
-// progress tells the caller how many steps are queued.
+// progress reports the number of queued steps to the caller.
 func (c *controller) progress(steps int64) (err error) {
 	if c.options.Progress == nil {
 		return nil
@@ -472,7 +495,8 @@ func (c *controller) progress(steps int64) (err error) {
 	return nil
 }
 
-// endAt ends the run with a step. If a launch has run more, it is run again up to there, from what it has read.
+// endAt ends the run with a step. If a launch has run more, it is repeated up to there, from the fields that
+// it read.
 func (c *controller) endAt(step int64) {
 	p := c.round.plan
 	if !p.isEarly() || step <= p.from || step == p.last {
@@ -490,7 +514,7 @@ func (c *controller) end() {
 	c.begin(round{first: c.round.last + 1, last: c.round.last})
 }
 
-// agree returns what all processes go by, and brings the norms of all that are due.
+// agree returns the proposal that all processes follow, and exchanges all due norms.
 func (c *controller) agree(mine proposal) (proposal, error) {
 	if c.agreement == nil {
 		return mine, nil
@@ -498,9 +522,8 @@ func (c *controller) agree(mine proposal) (proposal, error) {
 	return c.agreement.reach(mine, c.collected[:len(c.due)])
 }
 
-// plan sets the round after step issued: up to the next check, the end of the interval or
-// the pace, but a single step while norms are under way, and none if those are
-// of the last step.
+// plan sets the round after step issued: up to the next check, the end of the interval or the pace, but a
+// single step while norms are in flight, and none if those are of the last step.
 func (c *controller) plan(issued, pace int64) {
 	check, end := c.nextCheck(issued), min(c.limit, c.intervals.end)
 	last := min(check, issued+pace, c.intervals.end)
@@ -514,7 +537,7 @@ func (c *controller) plan(issued, pace int64) {
 	some := last > issued
 	next := round{first: issued + 1, last: last, check: some && last == check, drain: some && last == c.intervals.end}
 	if some && c.planner != nil {
-		// while norms are under way it is one launch, which leaves the level that they are of
+		// while norms are in flight, the round is one launch, which keeps the level of the norms
 		to, norms := end, end == c.limit
 		if !c.options.checks() && check < end {
 			to, norms = check, true
@@ -531,8 +554,8 @@ func (c *controller) plan(issued, pace int64) {
 	c.begin(next)
 }
 
-// farthest returns the last step of a round with early norms: one whose norms are wanted, about as far as the pace
-// says, and up to end.
+// farthest returns the last step of a round with early norms: a step whose norms are needed, approximately at
+// the pace, and at most end.
 func (c *controller) farthest(issued, pace, end int64) int64 {
 	every := c.options.CheckEvery
 	if c.maxEarly == 0 || every > pace {
@@ -548,8 +571,8 @@ func (c *controller) farthest(issued, pace, end int64) int64 {
 	return end
 }
 
-// judgeEarly takes the norms within a round. Where they may have ended the steps, and so left the fields as they were
-// before the round, it plans the steps up to there again, with norms by which the run goes on or ends.
+// judgeEarly takes the norms within a round. If they may have ended the steps, and so left the fields as
+// before the round, it plans the steps up to there again, with norms that decide whether the run continues.
 func (c *controller) judgeEarly() (again bool, err error) {
 	ended, next := c.early[0].ended, c.nextCheck(c.round.first-1)
 	for n := range c.early[0].norms {
@@ -561,15 +584,18 @@ func (c *controller) judgeEarly() (again bool, err error) {
 		for rank := range c.collected[0] {
 			c.collected[0][rank].norms[0] = c.early[rank].norms[n]
 		}
-		if c.judge(0, step) {
-			return false, fmt.Errorf("scheme: the norms of step %d end the run, and the devices went on", step)
+		if ends, _ := c.judge(0, step); ends {
+			return false, fmt.Errorf("scheme: the norms of step %d end the run, but the devices continued", step)
 		}
 	}
 	return false, nil
 }
 
-// nextCheck returns the first step after n whose norms are wanted.
+// nextCheck returns the first step after n whose norms are needed.
 func (c *controller) nextCheck(n int64) int64 {
+	if c.step.Pace != nil {
+		return min(c.limit, n+1)
+	}
 	if !c.options.checks() {
 		if n < c.looks.step {
 			return min(c.limit, c.looks.step)
@@ -580,33 +606,72 @@ func (c *controller) nextCheck(n int64) int64 {
 	return min(c.limit, (n/every+1)*every)
 }
 
-// judge takes the norms of a step, those of a norm check, and reports whether the run ends with it.
-func (c *controller) judge(check int, step int64) bool {
-	all := c.addUp(check, step)
-	if c.options.History {
-		c.result.History = append(c.result.History, c.result.Check.clone())
+// judge takes the norms of a step at a norm check, and reports whether the run ends with it. With Step.Pace it is
+// called for each step, and sets the length of the next one.
+func (c *controller) judge(check int, step int64) (ends bool, err error) {
+	if c.step.Pace != nil {
+		c.run.clock.level, c.run.clock.now = c.run.done+step, c.run.clock.now+c.run.clock.length
 	}
+	all := c.addUp(check, step)
+	listed := c.step.Pace == nil || c.options.checks() && step%c.options.CheckEvery == 0
 	change := all.MaxChange
 	if c.options.Norm == L2Norm {
 		change = root(all.SumChange2.Value(), all.MaxChange, c.terms)
 	}
+	paced, err := c.pace()
+	stopped := &c.result.Stopped
 	switch {
 	case !finite(all) && !c.options.anything:
-		c.result.Stopped = StoppedDiverged
-	case c.options.Tolerance > 0 && len(c.result.Norms) > 0 && change <= c.options.Tolerance:
-		c.result.Stopped = StoppedTolerance
+		*stopped = StoppedDiverged
+	case listed && c.options.Tolerance > 0 && len(c.result.Norms) > 0 && change <= c.options.Tolerance:
+		*stopped = StoppedTolerance
+	case paced != "":
+		*stopped = paced
 	case step < c.limit:
-		return false
 	case c.cancel:
-		c.result.Stopped = StoppedInterrupted
+		*stopped = StoppedInterrupted
 	default:
-		c.result.Stopped = StoppedSteps
+		*stopped = StoppedSteps
 	}
-	return true
+	ends = *stopped != ""
+	if c.options.History && (listed || ends) {
+		c.result.History = append(c.result.History, c.result.Check.clone())
+	}
+	if ends {
+		err = nil
+	}
+	return ends, err
 }
 
-// addUp sets the result's norms and reductions to those of a step, over all subdomains, and
-// returns the norms over all variables.
+// pace sets the length of the step after the newest level from the reductions of a step. It returns why the run ends
+// here, or "" if it does not.
+func (c *controller) pace() (ends Stopped, err error) {
+	r := c.run
+	if r.place.FirstDevice().IsDry() || c.step.Pace == nil {
+		return "", nil
+	}
+	defer streams.Caught(&err, "Step.Pace of step", c.step.Name)
+	last := &c.step.Stages[len(c.step.Stages)-1]
+	reduced := c.result.Reduced[len(c.result.Reduced)-len(last.Point.Reductions):]
+	length, err := c.step.Pace(r.clock.now, reduced)
+	switch {
+	case c.options.anything && (err != nil || !(length > 0) || math.IsInf(length, 0)):
+		return "", nil // with the length before
+	case err != nil:
+		return "", fmt.Errorf("scheme: Step.Pace at time %v: %w", r.clock.now, err)
+	case math.IsNaN(length):
+		return StoppedDiverged, nil
+	case length < 0 || math.IsInf(length, 0):
+		return "", fmt.Errorf("scheme: Step.Pace must return a finite length of at least 0, got %v", length)
+	case length == 0:
+		return StoppedTime, nil
+	}
+	r.clock.length = length
+	return "", nil
+}
+
+// addUp sets the result's norms and reductions to those of a step, over all subdomains, and returns the norms
+// over all variables.
 func (c *controller) addUp(check int, step int64) (all reduce.Norms) {
 	parts := c.collected[check]
 	if c.agreement != nil {
@@ -619,13 +684,17 @@ func (c *controller) addUp(check int, step int64) (all reduce.Norms) {
 	}
 	r := &c.result
 	r.Steps, r.Step, r.Norms, r.Reduced = step, step, r.Norms[:0], r.Reduced[:0]
+	if r.Time, r.Length = c.run.time(step), c.run.moment(step).Length; c.step.Pace != nil {
+		r.Time = c.run.clock.now
+	}
 	for v, sum := range c.sum.norms {
 		all.Add(sum)
 		components := float64(max(1, c.step.Measured[v].Spec.Components))
+		change, value := sum.Largest()
 		r.Norms = append(r.Norms, Norms{
-			MaxChange: sum.MaxChange,
+			MaxChange: change,
 			L2Change:  root(sum.SumChange2.Value(), sum.MaxChange, components*float64(c.points)),
-			Max:       sum.Max,
+			Max:       value,
 			L2:        root(sum.Sum2.Value()/float64(c.points), sum.Max, components),
 		})
 	}
@@ -635,8 +704,8 @@ func (c *controller) addUp(check int, step int64) (all reduce.Norms) {
 	return all
 }
 
-// root returns the root of a sum of squares, or of their mean, of numbers of which the largest has that magnitude.
-// Where float64 cannot hold the squares, it returns the largest value that the root can have with so many terms.
+// root returns the root of a sum of squares, or of their mean, of numbers with the given largest magnitude.
+// If float64 cannot represent the squares, it returns the upper bound of the root for the number of terms.
 func root(squares, largest, terms float64) float64 {
 	if !beyondSquares(largest) || math.IsNaN(squares) {
 		return math.Sqrt(squares)
@@ -644,15 +713,15 @@ func root(squares, largest, terms float64) float64 {
 	return largest * math.Sqrt(terms)
 }
 
-// beyondSquares reports whether float64 cannot hold the sum of squares of numbers of which the largest has that
-// magnitude. Of others, sums of as many squares as memories hold are finite, and what is lost of small ones cannot
-// show.
+// beyondSquares reports whether float64 cannot represent the sum of squares of numbers with the given largest
+// magnitude. Otherwise the sums of as many squares as fit in memory are finite, and underflow of small ones
+// is negligible.
 func beyondSquares(largest float64) bool {
 	return 0 < largest && largest < 0x1p-480 || largest > 0x1p480
 }
 
-// finite reports whether all points were finite: a NaN shows in the sums, and an
-// infinity in the largest value. The squares of large values may overflow.
+// finite reports whether all points are finite: a NaN propagates to the sums, and an infinity to the largest
+// value. Squares of large values may overflow.
 func finite(n reduce.Norms) bool {
 	s := n.Sum2.Value() + n.SumChange2.Value()
 	return !math.IsNaN(s) && !math.IsInf(n.Max, 0) && !math.IsInf(n.MaxChange, 0)

@@ -9,12 +9,12 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// schemes are all, in the order in which they are shown. A new one has a file of its own and a line
-// here; the tests of scheme add one.
+// schemes are all schemes, in display order. A new one has its own file and a line here; the tests of scheme
+// add one.
 var schemes = []func() *definition{baselineScheme, twoStreamScheme, assistedScheme, graphScheme, blockedScheme,
 	fusedScheme, ranksScheme, residentScheme}
 
-// definitions returns what each scheme is.
+// definitions returns the definition of each scheme.
 func definitions() (all []*definition) {
 	for _, one := range schemes {
 		all = append(all, one())
@@ -29,10 +29,10 @@ func find(name Scheme) (*definition, error) {
 			return d, nil
 		}
 	}
-	return nil, fmt.Errorf("scheme: %q is no scheme: take one of %v", name, All())
+	return nil, fmt.Errorf("scheme: the scheme must be one of %v, got %q", All(), name)
 }
 
-// All returns the names of all schemes but Auto.
+// All returns the names of all schemes except Auto.
 func All() (names []Scheme) {
 	for _, d := range definitions() {
 		names = append(names, d.name)
@@ -40,7 +40,7 @@ func All() (names []Scheme) {
 	return names
 }
 
-// Needs returns what the scheme needs: nothing for Auto and for an unknown name.
+// Needs returns the requirements of the scheme: none for Auto and for an unknown name.
 func (s Scheme) Needs() Needs {
 	if d, err := find(s); err == nil {
 		return d.needs
@@ -48,14 +48,14 @@ func (s Scheme) Needs() Needs {
 	return Needs{}
 }
 
-// SweepsInstead reports whether a scheme runs sweeps and exchanges on such a device, as TwoStream does: its kernels
-// wait for each other, and are made for GPUs. The fields and norms are the same to the bit.
+// SweepsInstead reports whether a scheme runs sweeps and exchanges on such a device, like TwoStream: its
+// kernels wait for each other, and are made for GPUs. Fields and norms are bitwise identical.
 func SweepsInstead(name Scheme, d *streams.Device) bool {
 	def, err := find(name)
 	return err == nil && def.onGPUs && d != nil && d.GoKernels
 }
 
-// begin makes the scheme ready for a run.
+// begin prepares the scheme for a run.
 func (d *definition) begin(r *run, o Options) ([]worker, error) {
 	if SweepsInstead(d.name, r.place.FirstDevice()) {
 		return newTwoStream(r, o)
@@ -63,9 +63,9 @@ func (d *definition) begin(r *run, o Options) ([]worker, error) {
 	return d.make(r, o)
 }
 
-// Choose returns the scheme itself, or for Auto the one that suits the
-// placement: Assisted where each of its threads can have a core, else
-// TwoStream, which it is too where processes share the grid: all choose alike, whatever cores their hosts have.
+// Choose returns the scheme itself or, for Auto, the default for the placement: Assisted if each of its
+// threads can have a core, otherwise TwoStream. If processes share the grid it is TwoStream, so that all
+// choose alike.
 func Choose(s Scheme, p *halo.Placement) Scheme {
 	if s != Auto && s != "" {
 		return s
@@ -77,7 +77,7 @@ func Choose(s Scheme, p *halo.Placement) Scheme {
 	for _, sub := range p.Subdomains {
 		threads++
 		for _, dir := range domain.Faces(p.Grid.Dims) {
-			if _, ok := p.Neighbour(sub.Rank, dir); ok {
+			if _, ok := p.Neighbor(sub.Rank, dir); ok {
 				threads++
 			}
 		}

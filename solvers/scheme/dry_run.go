@@ -11,16 +11,19 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Memory is the most that a run holds on one device, in bytes.
+// Memory is the peak memory of a run on one device, in bytes.
 type Memory struct {
-	Device    *streams.Device
-	Variables int64 // all levels, with their ghosts
-	Extra     int64 // other memory of the device: messages, values at boundaries, norms, tables and flags
-	Pinned    int64 // on the host: staged messages, values at boundaries, norms, copies of parts of variables
+	Device    *streams.Device // the device
+	Variables int64           // all levels of all variables, with their ghosts
+	Extra     int64           // other device memory: messages, values at boundaries, norms, tables and flags
+	Pinned    int64           // pinned host memory: staged messages, boundary values, norms, parts of variables
+
+	// State is the part of Variables that later steps depend on. A checkpoint copies it on the device, if there is
+	// memory. DryRun of this package does not set it.
+	State int64
 }
 
-// Fit returns an error, which is streams.ErrOutOfMemory, with the numbers, if that does not fit into the memory
-// that is free now.
+// Fit returns an error, streams.ErrOutOfMemory with the sizes, if the run does not fit into the free memory.
 func Fit(all []Memory) error {
 	var demands []streams.Demand
 	var sum Memory
@@ -30,16 +33,16 @@ func Fit(all []Memory) error {
 		sum.Variables, sum.Extra, sum.Pinned = sum.Variables+m.Variables, sum.Extra+m.Extra, sum.Pinned+m.Pinned
 	}
 	if err := streams.Fit(demands); err != nil {
-		return fmt.Errorf("scheme: a run takes %s for variables, %s besides and %s of pinned memory: %w: use more "+
-			"devices, float32 or a smaller grid",
+		return fmt.Errorf("scheme: a run needs %s for variables, %s of other device memory and %s of pinned memory: "+
+			"%w: use more devices, float32 or a smaller grid",
 			streams.Size(sum.Variables), streams.Size(sum.Extra), streams.Size(sum.Pinned), err)
 	}
 	return nil
 }
 
-// DryRun returns what a run of the step by the options' scheme holds on each device of this process, by running it on
-// devices that only count, see streams.DryRun: NewRunner and Run do all except the work itself. User kernels are not
-// made, and count nothing. The variables are not touched.
+// DryRun returns the memory of a run of the step by the options' scheme on each device of this process, by
+// running it on devices that only count allocations, see streams.DryRun: NewRunner and Run do everything
+// except the work itself. User kernels are not made, and count nothing. The variables are not used.
 func DryRun(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options) (all []Memory, err error) {
 	if err := step.Check(); err != nil {
 		return nil, err
@@ -57,30 +60,30 @@ func DryRun(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o 
 	return x.DryRun(ctx, o)
 }
 
-// fits returns an error if a run takes more memory, besides the variables, than is free, or if the scheme does not suit
-// the step.
+// fits returns an error if a run needs more memory, in addition to the variables, than is free, or if the
+// scheme does not suit the step.
 func fits(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options) error {
 	all, err := DryRun(ctx, step, plan, c, o)
 	if err != nil {
 		return err
 	}
 	for i := range all {
-		all[i].Variables = 0 // they are there
+		all[i].Variables = 0 // they are allocated
 	}
 	return Fit(all)
 }
 
-// drySteps is how many steps a dry run makes: what a step takes does not depend on their number.
+// drySteps is the number of steps of a dry run: the memory of a step does not depend on it.
 const drySteps = 2
 
-// DryRun runs some steps with the options and returns what all holds that was made on the runner's devices,
+// DryRun runs some steps with the options and returns the memory of everything made on the runner's devices,
 // which are those of a streams.DryRun.
 func (r *Runner) DryRun(ctx context.Context, o Options) (all []Memory, err error) {
 	if r == nil {
 		return nil, errNoRunner
 	}
 	if d := r.place.FirstDevice(); !d.IsDry() {
-		return nil, fmt.Errorf("scheme: a dry run on device %v, which is a real one", d)
+		return nil, fmt.Errorf("scheme: a dry run must not use a real device, got %v", d)
 	}
 	o.Steps, o.Progress, o.Interval = drySteps, nil, nil
 	if _, err := r.Run(ctx, o); err != nil {
@@ -106,11 +109,11 @@ func (r *Runner) DryRun(ctx context.Context, o Options) (all []Memory, err error
 	return all, nil
 }
 
-// Ahead begins to compile what a run of the step by the options' scheme asks for, in the background and side by
-// side; for Auto what all schemes ask for that Fastest will try, or, where their trials are remembered, the fastest
-// of them. It makes all ready on devices that only count, as DryRun does, and says nothing of what cannot be: who
-// makes it ready for a run does. On host devices there is nothing to compile. The links need not be measured yet.
-// Where Search.Ahead has begun something, it is that which compiles this too.
+// Ahead starts compiling, in the background and in parallel, what a run of the step by the options' scheme
+// needs: for Auto what all schemes need that Fastest will try or, if their trials are cached, the fastest of
+// them. It prepares everything on devices that only count allocations, like DryRun, and ignores errors: the
+// run reports them. On CPU devices there is nothing to compile. The links need not be measured yet. If
+// Search.Ahead is set, it compiles this too.
 func Ahead(ctx context.Context, step *Step, s Search, o Options) *kernels.Ahead {
 	a := s.Ahead
 	if a == nil && (ctx == nil || step.Check() != nil) {
@@ -130,13 +133,13 @@ func Ahead(ctx context.Context, step *Step, s Search, o Options) *kernels.Ahead 
 	return a
 }
 
-// begin begins to compile what the candidate needs.
+// begin starts compiling what the candidate needs.
 func (c candidate) begin(ctx context.Context, step *Step, a *kernels.Ahead, o Options) {
 	o.Scheme = c.name
 	_, _ = DryRun(ctx, step, c.plan, a.Compiler(), o)
 }
 
-// asked returns the candidates that the options' scheme stands for.
+// asked returns the candidates of the options' scheme.
 func (s Search) asked(step *Step, o Options) []candidate {
 	name, path := o.Scheme, s.Path
 	if (name == Auto || name == "") && step.placement().Processes.IsAlone() {

@@ -16,7 +16,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// must returns a value that was made without an error; check ends the program at one.
+// must returns the value, or ends the program on an error, as check does.
 func must[T any](v T, err error) T {
 	check(err)
 	return v
@@ -28,7 +28,7 @@ func check(err error) {
 	}
 }
 
-// smoothing is what the kernel does on a GPU; PointSpec.Row is what it does on a host device.
+// smoothing is the kernel on a GPU; on a CPU device KernelSpec.Row runs instead.
 var smoothing = kernels.Source{Name: "smooth.cu", Text: `
 struct Argument {
 	View<double> to;
@@ -41,8 +41,8 @@ extern "C" __global__ void smooth(const __grid_constant__ Points<Argument> p) {
 // The source compiles for GPUs, see testdevices.
 func TestSmoothingCompiles(t *testing.T) { testdevices.Compile(t, smoothing) }
 
-// smooth makes the launch of a region ready: of its boxes alone, in the fields that the region names, which take turns
-// from step to step.
+// smooth prepares the launch of a region: its boxes, in the fields of the region, which alternate from step
+// to step.
 func smooth(c *kernels.Compiler) func(r scheme.Region) (scheme.Launch, error) {
 	return func(r scheme.Region) (scheme.Launch, error) {
 		source, target := r.Reads[0].Parts[r.Rank], r.Writes[0].Parts[r.Rank]
@@ -53,13 +53,13 @@ func smooth(c *kernels.Compiler) func(r scheme.Region) (scheme.Launch, error) {
 		from, to := kernels.ValuesOf[float64](source), kernels.ValuesOf[float64](target)
 		k, err := kernels.Points(r.Device, kernels.PointSpec[struct{ To, From kernels.View }]{
 			Name: r.Name, Work: streams.Sweep, Boxes: r.Boxes, Arrays: []kernels.Array{source, target},
-			Row: func(x0, x1, y, z int) { // a host device runs this
+			Row: func(x0, x1, y, z int) { // for CPU devices
 				a, b := from.Index(x0, y, z), to.Index(x0, y, z)
 				for i := range x1 - x0 {
 					to.Data[b+i] = (from.Data[a+i-1] + from.Data[a+i+1]) / 2
 				}
 			},
-			Function: functions[0], // and a GPU this
+			Function: functions[0], // for GPUs
 			Argument: struct{ To, From kernels.View }{target.View(), source.View()},
 		})
 		if err != nil {
@@ -69,7 +69,7 @@ func smooth(c *kernels.Compiler) func(r scheme.Region) (scheme.Launch, error) {
 	}
 }
 
-// A stage of a program's own kernels: halox exchanges what it reads and orders the sweeps.
+// A stage with user kernels: halox exchanges the variables it reads and orders the sweeps.
 func ExampleStage() {
 	ctx := context.Background()
 	session := must(halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 2}))
@@ -91,8 +91,8 @@ func ExampleStage() {
 	// Output: [24 48 56 64 64 56 48 24]
 }
 
-// Runs go on from the newest level that variables have, whatever runner made the steps before. A start that is filled
-// into Level(0) begins anew by SetNewest.
+// Runs continue from the newest level of the variables, whichever runner ran the steps before. SetNewest
+// restarts from values filled into Level(0).
 func ExampleVariable_SetNewest() {
 	ctx := context.Background()
 	session := must(halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 1}))
@@ -119,13 +119,14 @@ func ExampleVariable_SetNewest() {
 	// the newest level is 0
 }
 
-// Three steps between two exchanges: ghosts are three times as wide, and the first two steps sweep some of them too.
+// Three steps between two exchanges: ghosts are three times as wide, and the first two steps sweep some of
+// them too.
 func ExampleStep_group() {
 	ctx := context.Background()
 	session := must(halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 2}))
 	defer session.Close()
-	place := must(session.Cut(ctx, halo.Cutting{Size: []int{8, 4}, Parts: domain.Vec{2, 1, 1}}))
-	reach := domain.Radius{Minus: domain.Vec{1}, Plus: domain.Vec{1}} // of the only stage, along x
+	place := must(session.Cut(ctx, halo.Cutting{Size: []int{8, 4}, Parts: []int{2, 1}}))
+	reach := domain.Radius{Minus: domain.Vec{1}, Plus: domain.Vec{1}} // radius of the only stage, along x
 	wide := must(halo.NewWideHalo(place.Decomposition, reach, 3))
 	u := must(scheme.NewVariable(place, wide.Spec(halo.Spec{Name: "u", Element: halo.Float64}), 2))
 	u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{0}})

@@ -15,11 +15,11 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// autotune returns how long a step takes by the scheme of the options: the median of some intervals, which take about
-// the budget together, of a run in which the variables may hold anything. It takes norms as often as a run with these
-// options. If limited ends before the first interval that counts, the time is that of all steps until then, with what
-// begins and ends a run. The variables hold something else afterwards. An error that is ErrUnsuited says why the
-// scheme cannot run the step.
+// autotune returns the time of a step by the scheme of the options: the median of some intervals, which
+// together take about the budget, of a run in which the variables may have any values. It takes norms as
+// often as a run with these options. If limited ends before the first interval that counts, the time is that
+// of all steps until then, including the start and end of a run. The variables have other values afterwards.
+// An error that is ErrUnsuited has the reason why the scheme cannot run the step.
 func autotune(
 	ctx, limited context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options, budget time.Duration,
 ) (took time.Duration, err error) {
@@ -41,21 +41,21 @@ func autotune(
 	return cmp.Or(t.median(), r.Loop/time.Duration(max(1, r.Steps))), nil
 }
 
-// stepTimer chooses the intervals of a timing: one that also starts threads, one that warms up and determines the
-// length of the others, and the timed ones. For slow steps the second interval is the last, and it is the one that
-// counts.
+// stepTimer chooses the intervals of a timing: one that also starts threads, one that warms up and determines
+// the length of the others, and the timed ones. For slow steps the second interval is the last, and is the
+// one that counts.
 type stepTimer struct {
 	budget    time.Duration
 	group     int64 // steps between two exchanges
 	every     int64 // steps between norms; 0 for none
 	intervals int
-	steps     int64           // of an interval that counts
-	took      []time.Duration // by a step, of intervals that count
+	steps     int64           // steps of an interval that counts
+	took      []time.Duration // time of a step in intervals that count
 }
 
 const (
 	timedIntervals = 3
-	fewestSteps    = 8 // of an interval: passes over memory take as many at once
+	fewestSteps    = 8 // per interval: passes over memory run as many at once
 	warmSteps      = 24
 )
 
@@ -79,8 +79,8 @@ func (s *stepTimer) interval(steps int64, took time.Duration) int64 {
 	return 0
 }
 
-// median returns the time of a step, 0 if no interval counted. That happens on processes other than rank 0, if rank 0,
-// whose time is used, found the steps slow and ended the run before this process did.
+// median returns the time of a step, 0 if no interval counted. That happens on processes other than rank 0,
+// if rank 0, whose time is used, found the steps slow and ended the run before this process did.
 func (s *stepTimer) median() time.Duration {
 	if len(s.took) == 0 {
 		return 0
@@ -89,8 +89,8 @@ func (s *stepTimer) median() time.Duration {
 	return s.took[len(s.took)/2]
 }
 
-// whole returns a number of steps of at least n and fewestSteps: whole groups and, unless norms are rarer, with as many
-// norms as a long run has in so many steps.
+// whole returns a number of steps of at least n and fewestSteps: whole groups and, unless norms are rarer,
+// with the share of norms of a long run.
 func (s *stepTimer) whole(n int64) int64 {
 	n = max(n, fewestSteps)
 	unit := max(1, s.group)
@@ -106,43 +106,44 @@ func (s *stepTimer) whole(n int64) int64 {
 	return (n + unit - 1) / unit * unit
 }
 
-// trialTime is how long the intervals of one trial take.
+// trialTime is the duration of the intervals of one trial.
 const trialTime = 10 * time.Millisecond
 
-// How long a search takes, from Search.Begun: up to waitLimit it waits until all kernels are compiled, then it tries
-// the schemes whose kernels are, and at searchLimit it ends, with the steps that are under way.
+// Limits of a search, from Search.Begun: until waitLimit it waits for all kernels to be compiled, then it
+// tries the schemes whose kernels are, and at searchLimit it stops, including the trial in progress.
 const (
 	waitLimit   = 1500 * time.Millisecond
 	searchLimit = 2500 * time.Millisecond
 )
 
-// after returns a channel that receives once the search has taken so long.
+// after returns a channel that receives after the search has taken a given time.
 func (s Search) after(long time.Duration) <-chan time.Time {
 	return s.clock.after(s.Begun.Add(long).Sub(s.clock.now()))
 }
 
-// isLate reports whether the search has taken its time, by the clock of this process.
+// isLate reports whether the search has reached its limit, by the clock of this process.
 func (s Search) isLate() bool { return s.clock.now().Sub(s.Begun) >= searchLimit }
 
-// Fastest returns the trials of a step, the shortest first: each scheme, over each path, runs the step for some
-// milliseconds, with norms as often as the options say, unless there is too little memory for what it takes. Those that
-// are close to the fastest run twice more, in turns, and their shortest times count. All their kernels are compiled
-// first, side by side, see Ahead. The variables of the step hold something else then.
+// Fastest returns the trials of a step, the fastest first: each scheme, over each path, runs the step for
+// some milliseconds, with norms as often as in the options, unless it needs too much memory. Those close to
+// the fastest run twice more, alternating, and their minimum counts. All kernels are compiled first, in
+// parallel, see Ahead. The variables of the step have other values afterwards.
 //
-// A search begins no trial after two and a half seconds, see Search.Begun, and ends the one that runs. It takes longer
-// only while a scheme is made ready, which may compile kernels that were not compiled ahead. It tries schemes whose
-// kernels are compiled, first those that are usually the fastest; if there are none in that time, there are no trials.
-// The next search for the step tries the rest. The trials are stored in the user's cache, for steps that do the same on
-// such devices. Once all schemes are tried, trials are not repeated: known is true then. On devices that work on cores
-// of the host nothing is tried, and there are no trials. Where processes share the grid all call it, and get the same
-// trials, those of rank 0. See Step.Name for steps with user kernels.
+// A search begins no trial after two and a half seconds, see Search.Begun, and stops the one in progress. It
+// takes longer only while a scheme is prepared, which may compile kernels that were not compiled ahead. It
+// tries schemes whose kernels are compiled, first those that are usually the fastest; if there are none in
+// that time, there are no trials. The next search for the step tries the rest; one during which no more
+// kernels are compiled is the last. The trials are saved in the user's cache, for equal steps on equal
+// devices. Once all schemes have been tried, trials are not repeated: then known is true. On devices that use
+// host cores nothing is tried, and there are no trials. If processes share the grid, all call it and get the
+// same trials, those of rank 0. See Step.Name for steps with user kernels.
 func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Trial, known bool, err error) {
 	if err := step.Check(); err != nil {
 		return nil, false, err
 	}
 	switch {
 	case s.Compiler == nil:
-		return nil, false, errors.New("scheme: a search without a compiler (nil)")
+		return nil, false, errors.New("scheme: Search.Compiler must not be nil")
 	case ctx == nil:
 		return nil, false, errNoContext
 	}
@@ -171,7 +172,7 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 	return all.Trials, false, nil
 }
 
-// recall returns the trials that are remembered, if the fastest is still possible.
+// recall returns the cached trials, if the fastest is still possible.
 func (s Search) recall(step *Step, m cache.Store[found]) (f found, err error) {
 	place := step.placement()
 	if isFirst(place) {
@@ -195,6 +196,7 @@ func (s Search) try(ctx context.Context, step *Step, o Options, before []Trial) 
 	if s.Begun.IsZero() {
 		s.Begun = s.clock.now()
 	}
+	waits := s.clock.now().Sub(s.Begun) < waitLimit // for kernels, a second at least
 	ahead := s.Ahead
 	if ahead == nil {
 		ahead = Ahead(ctx, step, s, o)
@@ -216,7 +218,7 @@ func (s Search) try(ctx context.Context, step *Step, o Options, before []Trial) 
 	if err := s.tune(ctx, step, o, queue, ahead); err != nil {
 		return f, err
 	}
-	ahead.Wait(s.after(waitLimit)) // what compiles takes cores from what is timed
+	ahead.Wait(s.after(waitLimit)) // compilation would take cores from timed steps
 	f.Trials = before
 	var failed error
 	for len(queue) > 0 {
@@ -224,7 +226,8 @@ func (s Search) try(ctx context.Context, step *Step, o Options, before []Trial) 
 		if err != nil {
 			return found{}, err
 		}
-		if f.Partial = i < 0; f.Partial {
+		if i < 0 {
+			f.Partial = !waits || len(f.Trials) > len(before)
 			break
 		}
 		c := queue[i]
@@ -232,7 +235,7 @@ func (s Search) try(ctx context.Context, step *Step, o Options, before []Trial) 
 		if s.Trying != nil {
 			s.Trying(c.name, c.path)
 		}
-		took, err := s.timeStep(ctx, limited, step, c, o)
+		took, err := s.timeStep(ctx, limited, step, c, o, trialTime)
 		switch {
 		case errors.Is(err, ErrUnsuited) || errors.Is(err, streams.ErrOutOfMemory):
 			continue
@@ -254,7 +257,7 @@ func (s Search) try(ctx context.Context, step *Step, o Options, before []Trial) 
 	return f, s.timeAgain(ctx, limited, step, o, f.Trials)
 }
 
-// ask begins to compile what the candidates need, and has each know when that is done.
+// ask starts compiling what the candidates need, and sets how each knows when that is done.
 func (s Search) ask(ctx context.Context, step *Step, queue []candidate, o Options, ahead *kernels.Ahead) {
 	_ = ahead.Asked()
 	for i, c := range queue {
@@ -263,15 +266,15 @@ func (s Search) ask(ctx context.Context, step *Step, queue []candidate, o Option
 	}
 }
 
-// next waits until kernels of a candidate are compiled on rank 0, and returns the first of these, or -1 once the search
-// is late. All processes call it.
+// next waits until kernels of a candidate are compiled on rank 0, and returns the first of these, or -1 once
+// the search is late. All processes call it.
 func (s Search) next(
 	ctx context.Context, place *halo.Placement, queue []candidate, ahead *kernels.Ahead,
 ) (i int, err error) {
 	const pause = 20 * time.Millisecond
 	for i = -1; isFirst(place) && !s.isLate(); ahead.Wait(s.clock.after(pause)) {
 		if ctx.Err() != nil {
-			i = 0 // whose trial returns that error on all processes
+			i = 0 // its trial returns that error on all processes
 			break
 		}
 		if i = slices.IndexFunc(queue, func(c candidate) bool { return c.ready() }); i >= 0 {
@@ -281,9 +284,9 @@ func (s Search) next(
 	return mpi.Broadcast(context.Background(), place.Processes, "scheme: choose what to try", i, 0)
 }
 
-// timeStep returns how long a step takes by a candidate, as rank 0 has timed it, up to the end of limited.
+// timeStep returns the time of a step of a candidate, as measured by rank 0, until the end of limited.
 func (s Search) timeStep(
-	ctx, limited context.Context, step *Step, c candidate, o Options,
+	ctx, limited context.Context, step *Step, c candidate, o Options, budget time.Duration,
 ) (took time.Duration, err error) {
 	place := step.placement()
 	if err := Agreed(place, ctx.Err()); err != nil {
@@ -293,22 +296,24 @@ func (s Search) timeStep(
 	if err := Agreed(place, fits(ctx, step, c.plan, s.Compiler, o)); err != nil {
 		return 0, err
 	}
-	took, err = autotune(ctx, limited, step, c.plan, s.Compiler, o, trialTime)
+	took, err = autotune(ctx, limited, step, c.plan, s.Compiler, o, budget)
 	if err := Agreed(place, errors.Join(err, ctx.Err())); err != nil {
 		return 0, err
 	}
 	return mpi.Broadcast(context.Background(), place.Processes, "scheme: time a step", took, 0)
 }
 
-// Trials that took at most closeTo times as long as the shortest run again: the mostClose shortest, timesOfClose times.
+// The mostClose fastest trials that took at most closeTo times the shortest are repeated timesOfClose times.
+// Their intervals are longer, so that the launch of a scheme that runs an interval in one launch counts less.
 const (
 	closeTo      = 1.15
 	mostClose    = 4
 	timesOfClose = 2
+	timeOfClose  = 4 * trialTime
 )
 
-// timeAgain repeats the trials that are close to the shortest, in turns, until the search is late, and sorts all
-// trials, the shortest first.
+// timeAgain repeats the trials close to the fastest, alternating, until the search is late, and sorts all
+// trials, the fastest first.
 func (s Search) timeAgain(ctx, limited context.Context, step *Step, o Options, trials []Trial) error {
 	slices.SortStableFunc(trials, faster)
 	defer slices.SortStableFunc(trials, faster)
@@ -326,8 +331,8 @@ func (s Search) timeAgain(ctx, limited context.Context, step *Step, o Options, t
 			if late || err != nil {
 				return err
 			}
-			took, err := s.timeStep(ctx, limited, step, c, o)
-			if errors.Is(err, streams.ErrOutOfMemory) { // there was enough before
+			took, err := s.timeStep(ctx, limited, step, c, o, timeOfClose)
+			if errors.Is(err, streams.ErrOutOfMemory) { // there was enough memory before
 				continue
 			}
 			if err != nil {
@@ -341,9 +346,9 @@ func (s Search) timeAgain(ctx, limited context.Context, step *Step, o Options, t
 	return nil
 }
 
-// tune finds the fastest shapes of sweeps once their kernels are compiled, while others are: kernels of schemes that
-// sweep by themselves may depend on the shapes, and are begun then. What fails here the trials tell. All processes make
-// a runner, or none.
+// tune finds the fastest shapes of sweeps once their kernels are compiled, while other kernels are: kernels
+// of schemes with their own sweeps may depend on the shapes, and are started then. Errors are reported by the
+// trials. All processes make a runner, or none.
 func (s Search) tune(ctx context.Context, step *Step, o Options, queue []candidate, ahead *kernels.Ahead) error {
 	s.ask(ctx, step, queue, o, ahead)
 	i := slices.IndexFunc(queue, func(c candidate) bool {
@@ -353,7 +358,8 @@ func (s Search) tune(ctx context.Context, step *Step, o Options, queue []candida
 	if i < 0 || place.FirstDevice().GoKernels {
 		return nil
 	}
-	simple := []candidate{{name: Baseline, path: queue[i].path, plan: queue[i].plan}} // needs only kernels of the runner
+	// needs only kernels of the runner
+	simple := []candidate{{name: Baseline, path: queue[i].path, plan: queue[i].plan}}
 	s.ask(ctx, step, simple, o, ahead)
 	if at, err := s.next(ctx, place, simple, ahead); at < 0 || err != nil || Agreed(place, ctx.Err()) != nil {
 		return err
@@ -364,10 +370,10 @@ func (s Search) tune(ctx context.Context, step *Step, o Options, queue []candida
 	return nil
 }
 
-// isOf reports whether a trial was one of the candidate.
+// isOf reports whether a trial is of the candidate.
 func (c candidate) isOf(t Trial) bool { return t.Scheme == c.name && t.Path == c.path }
 
-// failure says what was tried.
+// failure returns the error of a trial of the candidate.
 func (c candidate) failure(err error) error {
 	return fmt.Errorf("try scheme %s by %s: %w", c.name, c.path, err)
 }

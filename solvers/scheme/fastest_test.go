@@ -16,7 +16,6 @@ import (
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
@@ -38,7 +37,7 @@ func newStepOf(t *testing.T, devices []*streams.Device, size []int, kind stencil
 	u := newVariable(t, place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(len(size), 1)}, 2)
 	u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
 	s := must(stencil.HeatOf(kind, slices.Repeat([]float64{0.1}, len(size)), 1, 1e-3))(t)
-	point, _, err := sweep.Linear(s, kernels.Float64)
+	point, _, err := sweep.Linear(s, domain.Float64)
 	succeeds(t, err)
 	return &Step{
 		Stages:   []Stage{{Name: "sweep", Reads: []Access{u.At(0, s.Footprint())}, Writes: []Access{u.At(1, nil).Named("next")}, Point: &point}},
@@ -46,8 +45,7 @@ func newStepOf(t *testing.T, devices []*streams.Device, size []int, kind stencil
 	}
 }
 
-// A timing of every scheme takes about its budget, leaves nothing behind and says what
-// does not suit.
+// A timing of every scheme takes about its budget, leaves nothing behind and reports unsuited schemes.
 func TestAutotune(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		n := min(2, len(set.Devices))
@@ -57,7 +55,7 @@ func TestAutotune(t *testing.T) {
 			for i, name := range All() {
 				begin := time.Now()
 				o := Options{Scheme: name, Limit: testLimit}
-				if i%2 == 1 { // a tolerance that all steps meet
+				if i%2 == 1 { // a tolerance that all steps satisfy
 					o.Tolerance, o.CheckEvery = math.MaxFloat64, 3
 				}
 				took, err := autotune(t.Context(), t.Context(), step, plan, set.Compiler, o, 20*time.Millisecond)
@@ -74,7 +72,7 @@ func TestAutotune(t *testing.T) {
 	})
 }
 
-// All schemes are tried, over the paths that there are, and the fastest comes first.
+// All schemes are tried, over the available paths, and the fastest comes first.
 func TestTrials(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	step := newStep(t, set, 2, 16)
@@ -92,14 +90,14 @@ func TestTrials(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := (Search{Links: set.Links, Compiler: set.Compiler}).try(ctx, step, Options{}, nil); err == nil {
-		t.Error("an interrupted choice was made")
+		t.Error("an interrupted search succeeded")
 	}
 	plan := must(step.Plan(set.Links, p2p.Auto))(t)
 	_, err := autotune(ctx, ctx, step, plan, set.Compiler, Options{Scheme: TwoStream}, time.Hour)
 	test.Is(t, err, context.Canceled)
 }
 
-// standing is a clock that stands still. Waits of up to a duration end at once by it, and longer ones never do.
+// standing is a clock that stands still. Waits of up to a duration end immediately, and longer ones never.
 func standing(passes time.Duration) clock {
 	past := make(chan time.Time)
 	close(past)
@@ -111,12 +109,12 @@ func standing(passes time.Duration) clock {
 	}}
 }
 
-// noTime is the clock of searches that may take any time: how long they do, on a host that has other work, does not
-// decide what is tried.
+// noTime is the clock of searches that may take any time, so that the load of the host does not affect what
+// is tried.
 var noTime = standing(0)
 
-// A search that has taken its time ends the trial that is under way, whose steps until then count, and tries nothing
-// else, even if it has found nothing.
+// A search that reaches its limit stops the trial in progress, whose steps until then count, and tries
+// nothing else, even if it has found nothing.
 func TestSlowStepsEndWithTheSearch(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	limited, end := context.WithCancel(t.Context())
@@ -144,8 +142,8 @@ func TestSlowStepsEndWithTheSearch(t *testing.T) {
 	}
 }
 
-// Rank 0 ends a trial of slow steps whenever it likes.
-func TestTrialThatAnotherProcessEnds(t *testing.T) {
+// Rank 0 may end a trial of slow steps at any time.
+func TestTrialEndedByAnotherProcess(t *testing.T) {
 	timer := stepTimer{budget: time.Second}
 	for _, took := range []time.Duration{0, 1, 1} {
 		timer.interval(8, took)
@@ -155,7 +153,8 @@ func TestTrialThatAnotherProcessEnds(t *testing.T) {
 	}
 }
 
-// Intervals of trials are whole groups, at least eight steps, and have their share of norms; slow steps have one.
+// Intervals of trials are whole groups, at least eight steps, and have their share of norms; slow steps have
+// one.
 func TestIntervalsOfTrials(t *testing.T) {
 	for name, c := range map[string]struct {
 		timer stepTimer
@@ -183,16 +182,16 @@ func TestIntervalsOfTrials(t *testing.T) {
 	}
 }
 
-// On host devices nothing is tried.
-func TestNothingIsTriedOnHostDevices(t *testing.T) {
+// On CPU devices nothing is tried.
+func TestNoTrialsOnCPUDevices(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	if trials, known, err := Fastest(t.Context(), newStep(t, set, 2, 16), Search{Links: set.Links, Compiler: set.Compiler}, Options{}); trials != nil || known || err != nil {
 		t.Errorf("%v, %v, %v", trials, known, err)
 	}
 }
 
-// Trials are remembered for steps that do the same on the same devices, and not for others.
-func TestTrialsAreRemembered(t *testing.T) {
+// Trials are cached for equal steps on equal devices, and not for others.
+func TestTrialsAreCached(t *testing.T) {
 	t.Setenv("HALOX_CACHE", filepath.Join(t.TempDir(), "cache"))
 	set := testdevices.Host(t, 2)
 	s := Search{Links: set.Links, Compiler: set.Compiler}
@@ -203,7 +202,7 @@ func TestTrialsAreRemembered(t *testing.T) {
 		return got.Trials
 	}
 	if got := recalled(s, step, Options{}); got != nil {
-		t.Fatalf("%v is remembered", got)
+		t.Fatalf("%v is cached", got)
 	}
 	succeeds(t, s.memory(step, Options{}).Put(found{Trials: trials}))
 	if got := recalled(s, newStep(t, set, 2, 16), Options{}); !slices.Equal(got, trials) {
@@ -212,12 +211,12 @@ func TestTrialsAreRemembered(t *testing.T) {
 	moving := newStep(t, set, 2, 16)
 	moving.Stages[0].Reads[0].Variable.Boundary[0] = boundary.Condition{Kind: boundary.Dirichlet}
 	for name, got := range map[string][]Trial{
-		"another grid":       recalled(s, other, Options{}),
-		"another boundary":   recalled(s, moving, Options{}),
-		"norms more often":   recalled(s, step, Options{Tolerance: 1, CheckEvery: 3}),
-		"another path":       recalled(Search{Links: set.Links, Path: p2p.Staged}, step, Options{}),
-		"another driver":     recalled(Search{Links: set.Links, Driver: "999"}, step, Options{}),
-		"kernels of its own": recalled(s, &Step{Stages: []Stage{{Reads: step.Stages[0].Reads, Writes: step.Stages[0].Writes, Kernels: func(Region) (Launch, error) { return nil, nil }}}}, Options{}),
+		"another grid":     recalled(s, other, Options{}),
+		"another boundary": recalled(s, moving, Options{}),
+		"norms more often": recalled(s, step, Options{Tolerance: 1, CheckEvery: 3}),
+		"another path":     recalled(Search{Links: set.Links, Path: p2p.Staged}, step, Options{}),
+		"another driver":   recalled(Search{Links: set.Links, Driver: "999"}, step, Options{}),
+		"user kernels":     recalled(s, &Step{Stages: []Stage{{Reads: step.Stages[0].Reads, Writes: step.Stages[0].Writes, Kernels: func(Region) (Launch, error) { return nil, nil }}}}, Options{}),
 	} {
 		if got != nil {
 			t.Errorf("of %s: %v", name, got)
@@ -229,8 +228,8 @@ func TestTrialsAreRemembered(t *testing.T) {
 	}
 }
 
-// An entry that is damaged, or says what cannot have been measured, counts as none.
-func TestDamagedTrialsAreMadeAgain(t *testing.T) {
+// A cache entry that is damaged, or cannot have been measured, is ignored.
+func TestDamagedTrials(t *testing.T) {
 	t.Setenv("HALOX_CACHE", filepath.Join(t.TempDir(), "cache"))
 	set := testdevices.Host(t, 2)
 	step := newStep(t, set, 2, 16)
@@ -240,14 +239,14 @@ func TestDamagedTrialsAreMadeAgain(t *testing.T) {
 	file := m.Path()
 	good := must(os.ReadFile(file))(t)
 	for name, change := range map[string][2]string{
-		"no times":          {"[{", `[], "x": [{`},
-		"no such scheme":    {`"assisted"`, `"steam"`},
-		"no such path":      {`"direct"`, `"tunnel"`},
-		"path to be chosen": {`"direct"`, `"auto"`},
-		"a path of none":    {`"fused","path":"direct"`, `"fused","path":"peer"`},
-		"a negative time":   {`:5000`, `:-5000`},
-		"no time":           {`:5000`, `:0`},
-		"not in order":      {`:5000`, `:50000`},
+		"no times":        {"[{", `[], "x": [{`},
+		"no such scheme":  {`"assisted"`, `"steam"`},
+		"no such path":    {`"direct"`, `"tunnel"`},
+		"path to choose":  {`"direct"`, `"auto"`},
+		"a path of none":  {`"fused","path":"direct"`, `"fused","path":"peer"`},
+		"a negative time": {`:5000`, `:-5000`},
+		"no time":         {`:5000`, `:0`},
+		"not in order":    {`:5000`, `:50000`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(string(good), change[0], change[1], 1)

@@ -11,19 +11,20 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Where processes share the grid, a stage of scheme fused is two kernels a device, one behind the other. The first
-// sweeps what of the boundary region other processes are sent, which assistants pack and send while the second sweeps
-// the rest. Both store into the ghosts of neighbours in this process, and wait for theirs. The first is queued once
-// what other processes have sent before has come: no kernel waits for a message.
+// If processes share the grid, a stage of scheme fused is two consecutive kernels per device. The first
+// sweeps the part of the boundary region that is sent to other processes, which assistants pack and send
+// while the second sweeps the rest. Both store into the ghosts of neighbors in this process, and wait for
+// their stores. The first is queued once earlier messages of other processes have arrived: no kernel waits
+// for a message.
 
-// remoteFaces is what a subdomain has for its neighbours in other processes.
+// remoteFaces is the exchange of a subdomain with its neighbors in other processes.
 type remoteFaces struct {
 	*assistants
-	near   []*remoteFaces  // those of its neighbours in this process
-	queued streams.Counter // stages
+	near   []*remoteFaces  // those of its neighbors in this process
+	queued streams.Counter // queued stages
 }
 
-// remoteNeighbours returns how many neighbours in other processes the subdomains of this one have.
+// remoteNeighbours returns the number of neighbors in other processes of all subdomains of this one.
 func (r *Runner) remoteNeighbours() (n int) {
 	for _, rank := range r.local {
 		n += len(r.remoteOf(r.subdomains[rank]))
@@ -31,12 +32,12 @@ func (r *Runner) remoteNeighbours() (n int) {
 	return n
 }
 
-// remoteOf returns the neighbours of a subdomain that lie in other processes.
+// remoteOf returns the neighbors of a subdomain that are in other processes.
 func (r *Runner) remoteOf(d *subdomain) []int {
-	return slices.DeleteFunc(d.neighbours(r), r.place.IsLocal)
+	return slices.DeleteFunc(d.neighbors(r), r.place.IsLocal)
 }
 
-// newRemoteFaces makes those of all subdomains of this process, by worker.
+// newRemoteFaces makes the remoteFaces of all subdomains of this process, by worker.
 func (r *run) newRemoteFaces() (all []*remoteFaces, err error) {
 	for _, rank := range r.local {
 		d := r.subdomains[rank]
@@ -48,13 +49,13 @@ func (r *run) newRemoteFaces() (all []*remoteFaces, err error) {
 		}
 		for _, h := range one.all {
 			for stage := range h.behindSweep {
-				h.behindSweep[stage] = true // the second kernel of the stage before may read ghosts too
+				h.behindSweep[stage] = true // the second kernel of the previous stage may read ghosts too
 			}
 		}
 		all = append(all, one)
 	}
 	for _, one := range all {
-		for _, neighbour := range one.neighbours(r.Runner) {
+		for _, neighbour := range one.neighbors(r.Runner) {
 			if neighbour != one.rank && r.place.IsLocal(neighbour) {
 				one.near = append(one.near, all[r.workerOf(neighbour)])
 			}
@@ -63,8 +64,9 @@ func (r *run) newRemoteFaces() (all []*remoteFaces, err error) {
 	return all, nil
 }
 
-// begin waits until a stage can be queued, and lets the stream wait for what other processes have sent. The neighbours
-// in this process have queued the stage before: a kernel that waits for them waits for no host.
+// begin waits until a stage can be queued, and makes the stream wait for messages from other processes. The
+// neighbors in this process have queued the previous stage: a kernel that waits for them does not wait for
+// the host.
 func (r *remoteFaces) begin(s *streams.Stream, stage int, n int64) error {
 	for _, other := range r.near {
 		if err := r.threads.Await(&other.queued, r.substep(n, stage)-1); err != nil {
@@ -78,7 +80,7 @@ func (r *remoteFaces) begin(s *streams.Stream, stage int, n int64) error {
 	return r.eachReadAround(stage, n, func(g *boundary.Ghosts) error { return g.CompleteRemote(r.rank, s) })
 }
 
-// remoteFirst makes two stages of each: of what other processes are sent, and of the rest.
+// remoteFirst divides each stage in two: the part that is sent to other processes, and the rest.
 func (r *run) remoteFirst(all [][][]sweep.StageRank) (divided [][][]sweep.StageRank) {
 	for phase, stages := range all {
 		var both [][]sweep.StageRank
@@ -95,7 +97,8 @@ func (r *run) remoteFirst(all [][][]sweep.StageRank) (divided [][][]sweep.StageR
 	return divided
 }
 
-// sentAway returns the boxes that a subdomain sends to other processes after a stage of step n, or of its phase.
+// sentAway returns the boxes that a subdomain sends to other processes after a stage of step n, or of its
+// phase.
 func (r *Runner) sentAway(rank, stage int, n int64) (boxes []domain.Box) {
 	if r.plans[stage] == nil || r.step.grows(n, stage) {
 		return nil
@@ -110,7 +113,8 @@ func (r *Runner) sentAway(rank, stage int, n int64) (boxes []domain.Box) {
 	return boxes
 }
 
-// divide divides what a rank does in a stage: the boxes of its boundary region of which points are sent, and the rest.
+// divide divides the work of a rank in a stage: the boxes of its boundary region with points that are sent,
+// and the rest.
 func divide(whole sweep.StageRank, sent []domain.Box) (first, rest sweep.StageRank) {
 	first, rest = whole, whole
 	first.Continued = true
@@ -123,7 +127,7 @@ func divide(whole sweep.StageRank, sent []domain.Box) (first, rest sweep.StageRa
 		}
 		part.Boundary = append(part.Boundary, box)
 		for _, s := range whole.Stores {
-			if s, ok := s.Within(box); ok {
+			if s, ok := s.Intersect(box); ok {
 				part.Stores = append(part.Stores, s)
 			}
 		}
@@ -134,9 +138,9 @@ func divide(whole sweep.StageRank, sent []domain.Box) (first, rest sweep.StageRa
 	return first, rest
 }
 
-// Fused is the scheme in which one kernel a device makes a stage: it sweeps, stores boundary points into the
-// neighbours' ghosts, and waits for theirs. Where processes share the grid it is two kernels, and assistants carry what
-// goes to other processes.
+// Fused is the scheme in which one kernel per device runs a stage: it sweeps, stores boundary points into the
+// neighbors' ghosts, and waits for their stores. If processes share the grid it is two kernels, and
+// assistants exchange messages with other processes.
 const Fused Scheme = "fused"
 
 func fusedScheme() *definition {
@@ -155,8 +159,9 @@ type fused struct {
 	*oneKernel
 	worker   int
 	all      *sweep.FusedStages
-	launches int          // of a stage
-	remote   *remoteFaces // nil where this process has all of the grid
+	launches int          // per stage
+	give     []sweep.Give // by stage
+	remote   *remoteFaces // nil for a single process
 }
 
 func newFused(r *run, _ Options) ([]worker, error) {
@@ -179,9 +184,12 @@ func newFused(r *run, _ Options) ([]worker, error) {
 	return r.onePerSubdomain(func(d *subdomain) (_ worker, err error) {
 		number := r.workerOf(d.rank)
 		f := &fused{worker: number, all: stages, launches: launches, remote: remote[number]}
+		for i := range r.step.Stages {
+			f.give = append(f.give, r.step.Stages[i].give())
+		}
 		f.oneKernel, err = r.newOneKernel(d, func(phase, stage int) (all []*sweep.Totals) {
 			if r.step.grows(int64(phase), stage) {
-				return nil // it sweeps ghosts too
+				return nil // ghosts are swept too
 			}
 			for launch := range launches {
 				all = append(all, f.at(phase, stage, launch).Totals())
@@ -222,11 +230,6 @@ func (f *fused) stage(stage int, n int64, measured bool) error {
 	if err := f.move(stage, n); err != nil {
 		return err
 	}
-	parameters, err := f.step.Stages[stage].parameters(f.done + n)
-	if err != nil {
-		return err
-	}
-	m := sweep.Moment{Step: f.done + n, Length: f.step.Length}
 	measured = measured && !f.step.grows(f.done+n, stage)
 	for launch := range f.launches {
 		if launch > 0 {
@@ -234,7 +237,7 @@ func (f *fused) stage(stage int, n int64, measured bool) error {
 				return err
 			}
 		}
-		if err := f.at(f.phase(n), stage, launch).Queue(f.stream, m, parameters, measured); err != nil {
+		if err := f.at(f.phase(n), stage, launch).Queue(f.stream, f.moment(n), f.give[stage], measured); err != nil {
 			return err
 		}
 	}
@@ -247,7 +250,7 @@ func (f *fused) stage(stage int, n int64, measured bool) error {
 // move queues the values of profiles, which the stage of a step reflects about and the next one reads.
 func (f *fused) move(stage int, n int64) error {
 	return f.eachWritten(stage, n,
-		func(g *boundary.Ghosts) error { return g.Move(f.rank, f.stream, f.done+n, f.time(n)) })
+		func(g *boundary.Ghosts) error { return g.Move(f.rank, f.stream, f.done+n, f.timeWritten(stage, n)) })
 }
 
 func (f *fused) start() {
@@ -262,7 +265,7 @@ func (f *fused) stop(n int64) {
 	}
 }
 
-// sync waits for the streams, and looks whether the kernels gave up waiting.
+// sync waits for the streams, and checks whether the kernels reached their limit of waiting.
 func (f *fused) sync() error {
 	if f.remote != nil {
 		if err := f.remote.sync(); err != nil {

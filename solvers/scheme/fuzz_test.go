@@ -8,8 +8,8 @@ import (
 	"github.com/halox/halox/p2p"
 )
 
-// Whatever an entry of trials holds, what is taken from it can have been tried: schemes and paths
-// that there are, positive times, the shortest first.
+// For any content of a cache entry, the trials read from it are valid: existing schemes and paths, positive
+// times, the fastest first.
 func FuzzTrials(f *testing.F) {
 	f.Add([]byte(`[{"scheme":"fused","path":"direct","ns":5400},{"scheme":"assisted","path":"peer","ns":9000}]`))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -18,7 +18,7 @@ func FuzzTrials(f *testing.F) {
 			return
 		}
 		if len(trials) == 0 {
-			t.Fatalf("nothing was taken for trials: %s", text)
+			t.Fatalf("no trials in: %s", text)
 		}
 		for i, one := range trials {
 			if !slices.Contains(All(), one.Scheme) || one.Scheme == Baseline || !slices.Contains(p2p.Paths(), one.Path) {

@@ -1,29 +1,18 @@
 package scheme
 
 import (
-	"fmt"
+	"errors"
 
+	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/streams"
 )
 
-// Graph is the scheme that captures steps of all devices once and has them replayed:
-// one worker, and one call for many steps. Within a step the work is ordered as by
-// Assisted.
+// Graph is the scheme that captures steps of all devices once and replays them: one worker, and one call for
+// many steps. Within a step the order is that of Assisted.
 const Graph Scheme = "graph"
 
 func graphScheme() *definition {
-	return &definition{name: Graph, needs: Needs{Steady: true, Groups: true}, unfit: ungraphed, make: newGraph}
-}
-
-// ungraphed returns an error for stages that are told the moment: graphs replay the launches of one step.
-func ungraphed(r *Runner) error {
-	for i := range r.step.Stages {
-		if st := &r.step.Stages[i]; st.Point != nil && st.Point.Momentary() {
-			return fmt.Errorf("replays the launches of a step, and the source of stage %d %q asks for the step or the "+
-				"time, in a function of this stage or of another", i, st.title())
-		}
-	}
-	return nil
+	return &definition{name: Graph, needs: Needs{Steady: true, Groups: true}, make: newGraph}
 }
 
 // graph is the only worker.
@@ -31,48 +20,51 @@ type graph struct {
 	*run
 	parts    []*graphPart
 	channels [][]*graphChannel // by stage
-	origin   *streams.Stream   // of the first part: graphs are launched here
+	origin   *streams.Stream   // stream of the first part: graphs are launched here
 	others   []*streams.Stream
-	done     *streams.Event   // what was launched on origin
-	one      []*streams.Graph // of one step, by the phase of the first
-	many     []*streams.Graph // of manySteps
-	// of one step whose sweeps take norms and reductions; without reductions norms are taken from the fields
+	done     *streams.Event   // the launches on origin
+	one      []*streams.Graph // one step, by the phase of the first
+	many     []*streams.Graph // manySteps steps
+	// one step whose sweeps take norms and reductions; without reductions norms are taken from the fields
 	measured []*streams.Graph
-	stale    bool // the parts may have queued what the next graph has to wait for
+	stale    bool // the parts may have queued work that the next graph must wait for
 }
 
-// graphSteps is about how many steps a large graph has.
+// graphSteps is the approximate number of steps of a large graph.
 const graphSteps = 16
 
-// manySteps is how many steps a large graph has: a multiple of the period, so that one graph
-// follows another of its kind.
+// manySteps is the number of steps of a large graph: a multiple of the period, so that graphs of the same
+// kind can follow each other.
 func (g *graph) manySteps() int64 {
 	p := int64(g.period)
 	return (graphSteps + p - 1) / p * p
 }
 
-// graphPart is a subdomain. What is outside of graphs, norms above all, is queued on its
-// compute stream too.
+// graphPart is a subdomain. Work outside of graphs, mainly norms, is queued on its compute stream too.
 type graphPart struct {
 	*subdomain
 	compute *streams.Stream
-	swept   *streams.Event    // the boundary region of a stage is swept
-	idle    *streams.Event    // what was queued between graphs
-	coming  [][]*graphChannel // by stage: those that messages come by
-	leaving [][]*graphChannel // those that must have left before the next stage, see covers
+	swept   *streams.Event    // the boundary region of a stage has been swept
+	idle    *streams.Event    // the work queued between graphs
+	coming  [][]*graphChannel // by stage: received messages
+	leaving [][]*graphChannel // by stage: messages that must have left before the next stage, see covers
 }
 
 // graphChannel is a message with the streams that it is sent and received on.
 type graphChannel struct {
 	message       int
 	from, to      *graphPart
-	credit        bool // the ghosts are free once the receiver has swept, see Runner.needsCredit
+	credit        bool // the ghosts are free after the receiver's sweep, see Runner.needsCredit
 	send, receive *streams.Stream
-	sent, arrived *streams.Event // the message of a step has left, and has been put in place
+	sent, arrived *streams.Event // the message of a step has left, and has been received
 }
 
 func newGraph(r *run, _ Options) ([]worker, error) {
 	g := &graph{run: r, channels: make([][]*graphChannel, len(r.step.Stages))}
+	err := r.feed(g.manySteps(), func(st *Stage) bool { return st.changes() || st.Point.Momentary() })
+	if err != nil {
+		return nil, err
+	}
 	for _, d := range r.subdomains {
 		if err := g.addPart(d); err != nil {
 			return nil, err
@@ -96,13 +88,24 @@ func newGraph(r *run, _ Options) ([]worker, error) {
 }
 
 func (g *graph) addPart(d *subdomain) (err error) {
-	n := len(g.step.Stages)
-	p := &graphPart{subdomain: d, coming: make([][]*graphChannel, n), leaving: make([][]*graphChannel, n)}
-	if !g.reduces() {
-		if err := g.takeFromFields(d); err != nil {
-			return err
-		}
+	fed, err := d.fed(g.run)
+	if err != nil {
+		return err
 	}
+	n := len(g.step.Stages)
+	p := &graphPart{subdomain: fed, coming: make([][]*graphChannel, n), leaving: make([][]*graphChannel, n)}
+	switch {
+	case !g.reduces():
+		err = g.takeFromFields(d)
+	case fed != d:
+		_, err = g.takeTotals(d, func(phase, stage int) []*sweep.Totals {
+			return []*sweep.Totals{fed.stages[phase][stage].totals[0]}
+		})
+	}
+	if err != nil {
+		return err
+	}
+	fed.totals = d.totals
 	if p.compute, err = g.newStream(d.device, streams.Normal, "compute"); err != nil {
 		return err
 	}
@@ -136,7 +139,7 @@ func (g *graph) addChannel(stage, i int) (err error) {
 	return nil
 }
 
-// returned counts the messages of a stage in return for one.
+// returned counts the messages of a stage in the opposite direction of one.
 func (g *graph) returned(stage, i int) (n int) {
 	m := g.plans[stage].Messages[i]
 	for _, back := range g.plans[stage].Messages {
@@ -150,7 +153,7 @@ func (g *graph) returned(stage, i int) (n int) {
 // reduces reports whether point functions have reductions, which only sweeps can take.
 func (g *graph) reduces() bool { return len(g.step.Reductions()) > 0 }
 
-// captureAll makes the graphs of one and of many steps, for each phase to begin with.
+// captureAll makes the graphs of one and of many steps, for each phase of the first step.
 func (g *graph) captureAll() error {
 	for first := range int64(g.period) {
 		one, err := g.capture(first+1, 1, false)
@@ -173,8 +176,11 @@ func (g *graph) captureAll() error {
 	return nil
 }
 
-// capture captures so many steps. Their sweeps take norms and reductions where that is said.
+// capture captures a number of steps, with norms and reductions of their sweeps if norms is set.
 func (g *graph) capture(first, steps int64, norms bool) (*streams.Graph, error) {
+	for _, f := range g.frames {
+		f.SetFirst(g.run.done + first)
+	}
 	made, err := streams.Capture(g.origin, g.others, func() error {
 		for n := first; n < first+steps; n++ {
 			for stage := range g.step.Stages {
@@ -192,8 +198,8 @@ func (g *graph) capture(first, steps int64, norms bool) (*streams.Graph, error) 
 	return made, nil
 }
 
-// stage queues a stage of a step. The first stage of a graph has no messages to
-// wait for: the graph begins after the one before has ended.
+// stage queues a stage of a step. The first stage of a graph does not wait for messages: the graph begins
+// after the previous one has ended.
 func (g *graph) stage(stage int, n int64, waits, norms bool) error {
 	for _, p := range g.parts {
 		if err := g.sweep(p, stage, n, waits, norms); err != nil {
@@ -245,9 +251,9 @@ func (g *graph) sweep(p *graphPart, stage int, n int64, waits, norms bool) error
 	return g.launch(p.compute, swept.interior, n)
 }
 
-// send overwrites what the message brought before. Those who needed it are done: the sender's
-// sweep of the boundary region, which comes before, waited for the message in return, and that
-// for the receiver's sweep that used the ghosts; or this waits for the receiver's.
+// send overwrites the data of the previous message, which is no longer needed: the sender's sweep of the
+// boundary region, which comes before, waited for the message in the opposite direction, and that for the
+// receiver's sweep that used the ghosts; or this call waits for the receiver's sweep.
 func (g *graph) send(c *graphChannel, stage int, n int64) error {
 	if err := c.send.Wait(c.from.swept); err != nil {
 		return err
@@ -284,6 +290,9 @@ func (g *graph) steps(first, last int64, norms bool) error {
 	for n := first; n <= last; {
 		made, steps := g.next(n, last, norms)
 		g.origin.BeginStep(n)
+		if err := g.tell(n, steps); err != nil {
+			return err
+		}
 		if err := made.Launch(); err != nil {
 			return err
 		}
@@ -292,8 +301,33 @@ func (g *graph) steps(first, last int64, norms bool) error {
 	return g.finish(last, norms)
 }
 
-// next returns a graph that begins with step n, and how many steps it makes. Steps that
-// are traced have a graph each, and so has a step whose sweeps take norms.
+// tell queues the parameters of the next graph, once the previous graph has read its own. The origin waits.
+func (g *graph) tell(n, steps int64) error {
+	if len(g.frames) == 0 {
+		return nil
+	}
+	if err := g.origin.Record(g.done); err != nil {
+		return err
+	}
+	for i, p := range g.parts {
+		f := g.frames[p.rank]
+		f.SetFirst(g.run.done + n)
+		if i == 0 {
+			if err := f.Queue(p.compute, g.moment(n), steps); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := errors.Join(p.compute.Wait(g.done), f.Queue(p.compute, g.moment(n), steps),
+			p.compute.Record(p.idle), g.origin.Wait(p.idle)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next returns a graph that begins with step n, and its number of steps. Traced steps have separate graphs,
+// and so have steps whose sweeps take norms.
 func (g *graph) next(n, last int64, norms bool) (*streams.Graph, int64) {
 	first := int((n - 1) % int64(g.period))
 	if norms && g.reduces() {
@@ -308,8 +342,8 @@ func (g *graph) next(n, last int64, norms bool) (*streams.Graph, int64) {
 	return g.one[first], 1
 }
 
-// begin lets the origin wait for what other streams have queued since the last graph: for
-// norms, since the next step overwrites what they are reduced from.
+// begin makes the origin wait for the work that other streams have queued since the last graph: for norms,
+// since the next step overwrites the fields that they are reduced from.
 func (g *graph) begin() error {
 	if !g.stale {
 		return nil
@@ -326,7 +360,7 @@ func (g *graph) begin() error {
 	return nil
 }
 
-// finish lets the streams of all parts wait for the origin, and then reduces the norms.
+// finish makes the streams of all parts wait for the origin, and then reduces the norms.
 func (g *graph) finish(last int64, norms bool) error {
 	if err := g.origin.Record(g.done); err != nil {
 		return err
@@ -348,6 +382,5 @@ func (g *graph) finish(last int64, norms bool) error {
 	return nil
 }
 
-// sync waits for the streams of all parts, which wait for the origin, and asks the others
-// whether something failed on them.
+// sync waits for the streams of all parts, which wait for the origin, and checks the others for errors.
 func (g *graph) sync() error { return g.syncAll(append([]*streams.Stream{g.origin}, g.others...)...) }

@@ -16,9 +16,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Steps of any stages, with several of them between two exchanges, give the bits of plain loops on one array, by every
-// scheme that makes groups, path and cut.
-func TestGroupsGiveOneAnswer(t *testing.T) {
+// Steps of any stages, with several steps between two exchanges, are bitwise identical to plain loops on one
+// array, for every scheme that supports groups, path and decomposition.
+func TestGroupsAreBitwiseIdentical(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)
 	t.Run("stages=kernels", func(t *testing.T) { eachRandomGroup(t, testdevices.Host(t, 4), false) })
 	t.Run("stages=points", func(t *testing.T) {
@@ -26,14 +26,14 @@ func TestGroupsGiveOneAnswer(t *testing.T) {
 	})
 }
 
-// The same holds for steps that end in a stage that alone writes what is sent, where one device or the other is late in
+// The same holds for steps whose last stage alone writes the sent variables, if one of the devices is late in
 // every stage: a store of the fast one must not come before the slow one has swept the ghosts.
 func TestGroupsOfLateDevices(t *testing.T) {
 	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
 		if len(set.Devices) < 2 {
 			t.Skip("SKIPPED: needs two devices")
 		}
-		seeds := []int{1} // three stages in groups of three: stores came too early there
+		seeds := []int{1} // three stages in groups of three, in which stores came too early
 		for _, seed := range append(seeds, testdevices.Some(2, []int{0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})...) {
 			s := newRelayStep(t, rand.New(rand.NewPCG(uint64(seed), 5)))
 			late, err := set.Disturbed(func(d *streams.Device) []string {
@@ -52,8 +52,8 @@ func TestGroupsOfLateDevices(t *testing.T) {
 	})
 }
 
-// newRelayStep returns a step of which some stages read around points, and each hands its variable to the next one; the
-// last writes the first variable, which alone is exchanged.
+// newRelayStep returns a step in which some stages read around points, and each passes its variable to the
+// next one; the last writes the first variable, which alone is exchanged.
 func newRelayStep(t *testing.T, r *rand.Rand) *randomStep {
 	s := newRandomStep(t, r)
 	s.group, s.variables, s.stages = 2+r.IntN(2), nil, nil
@@ -80,7 +80,7 @@ func newRelayStep(t *testing.T, r *rand.Rand) *randomStep {
 			read.around = append(read.around, domain.Vec{-1}, domain.Vec{1})
 		}
 		if stages == 1 && s.variables[0].levels == 1 {
-			s.variables[0].levels = 2 // it reads around points what it writes
+			s.variables[0].levels = 2 // it reads around points the variable that it writes
 		}
 		s.stages = append(s.stages, randomStage{
 			reads: []randomAccess{read}, writes: []randomAccess{{variable: (i + 1) % stages, level: 1}},
@@ -104,18 +104,18 @@ func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
 		}
 		c.try(t, set, s, seed)
 	}
-	least := len(seeds) / 4 // of one device there is one cut, and schemes that store have one path
+	least := len(seeds) / 4 // one device has one decomposition, and schemes that store have one path
 	for name, n := range c.made {
 		if n < least {
-			t.Errorf("%d cases were made by %s", n, name)
+			t.Errorf("%d cases ran with %s", n, name)
 		}
 	}
 }
 
-// stores reports whether the kernels of a scheme store what others need.
+// stores reports whether the kernels of a scheme store into ghosts of neighbors.
 func stores(name Scheme) bool { return name == Fused || name == Resident }
 
-// floor is a point function that asks where a point lies along y alone.
+// floor is a point function that uses the position of a point along y only.
 var floor = sweep.Point{
 	Name: "floor_of", Dims: 2,
 	CUDA: `
@@ -136,9 +136,10 @@ template <typename P> __device__ __forceinline__ void floor_of(P &p) {
 	},
 }
 
-// Steps in groups may ask where a point lies along an axis that is not periodic, also where another one is. Behind a
-// face without a kind they read what the caller stored, beyond the ends of the periodic axis too.
-func TestGroupsBesideAPeriodicAxis(t *testing.T) {
+// Steps in groups may use the position of a point along an axis that is not periodic, even if another axis
+// is. Outside of Given faces they read the values stored by the caller, also beyond the ends of the periodic
+// axis.
+func TestGroupsWithPeriodicAxis(t *testing.T) {
 	const nx, ny, steps = 13, 14, 8
 	start := func(p domain.Vec) float64 { return float64((p[0]*7+p[1]*5)%11) / 8 }
 	want := must(floorRun(t, testdevices.Host(t, 1), []int{nx, ny}, domain.Vec{1, 1, 1}, TwoStream, 1, steps, start))(t)

@@ -14,14 +14,14 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// placed cuts a grid over the first devices.
+// placed decomposes a grid over the first devices.
 func placed(t testing.TB, devices []*streams.Device, size []int, periodic [3]bool, parts domain.Vec) *halo.Placement {
 	t.Helper()
-	cut := must(domain.Decompose(must(domain.NewGrid(size, periodic))(t), parts))(t)
+	cut := must(domain.Decompose(must(domain.NewGrid(size, periodic[:len(size)]))(t), parts))(t)
 	return must(halo.Place(cut, devices[:len(cut.Subdomains)]))(t)
 }
 
-// newVariable makes a variable, until the test ends.
+// newVariable makes a variable until the end of the test.
 func newVariable(t testing.TB, place *halo.Placement, spec halo.Spec, levels int) *Variable {
 	t.Helper()
 	v := must(NewVariable(place, spec, levels))(t)
@@ -29,7 +29,7 @@ func newVariable(t testing.TB, place *halo.Placement, spec halo.Spec, levels int
 	return v
 }
 
-// runnerBy makes a step ready over a path, until the test ends.
+// runnerBy prepares a step over a path until the end of the test.
 func runnerBy(t testing.TB, set *testdevices.Set, step *Step, path p2p.Path) *Runner {
 	t.Helper()
 	x := must(NewRunner(t.Context(), step, must(step.Plan(set.Links, path))(t), set.Compiler))(t)
@@ -37,14 +37,14 @@ func runnerBy(t testing.TB, set *testdevices.Set, step *Step, path p2p.Path) *Ru
 	return x
 }
 
-// runnerFor makes a step ready over the path that a scheme takes.
+// runnerFor prepares a step over the path of a scheme.
 func runnerFor(t testing.TB, set *testdevices.Set, step *Step, name Scheme) *Runner {
 	t.Helper()
 	return runnerBy(t, set, step, cmp.Or(name.Needs().Path, p2p.Auto))
 }
 
-// wants fails the test unless an error is one of a kind, if that is not nil, and says something; without both, unless there
-// is none.
+// wants fails the test unless an error is of a kind, if that is not nil, and contains a text; without both,
+// unless it is nil.
 func wants(t testing.TB, name string, err, kind error, says string) {
 	t.Helper()
 	if err == nil && kind == nil && says == "" {
@@ -55,7 +55,7 @@ func wants(t testing.TB, name string, err, kind error, says string) {
 	}
 }
 
-// must returns a value that was made without an error.
+// must returns a function that returns the value, or fails the test on an error.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -64,7 +64,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// succeeds fails the test if something failed.
+// succeeds fails the test on an error.
 func succeeds(t testing.TB, err error) {
 	t.Helper()
 	test.Check(t, err)

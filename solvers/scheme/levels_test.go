@@ -23,7 +23,7 @@ func countingStep(t *testing.T, set *testdevices.Set, n int) *Step {
 	return step
 }
 
-// fillLevels gives all levels of a variable a value.
+// fillLevels sets all levels of a variable to a value.
 func fillLevels(t testing.TB, v *Variable, value float64) {
 	t.Helper()
 	for _, f := range v.levels {
@@ -31,11 +31,12 @@ func fillLevels(t testing.TB, v *Variable, value float64) {
 	}
 }
 
-// A runner goes on where another has left the variables, under every scheme, and so do two that take turns.
-func TestRunnersGoOnFromTheLevelOfTheVariables(t *testing.T) {
+// A runner continues where another has left the variables, with every scheme, and so do two alternating
+// runners.
+func TestRunnersContinueFromNewestLevel(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	for _, name := range All() {
-		if name == Ranks { // takes no reductions
+		if name == Ranks { // does not support reductions
 			continue
 		}
 		t.Run(string(name), func(t *testing.T) {
@@ -58,13 +59,13 @@ func TestRunnersGoOnFromTheLevelOfTheVariables(t *testing.T) {
 			fillLevels(t, u, 0)
 			succeeds(t, u.SetNewest(0))
 			if r, err := last.Run(t.Context(), Options{Scheme: name, Steps: 1, Limit: testLimit}); err != nil || r.Reduced[1] != 1 || last.Done() != 1 {
-				t.Errorf("begun anew: %v, done %d: %v", r.Reduced, last.Done(), err)
+				t.Errorf("restarted: %v, done %d: %v", r.Reduced, last.Done(), err)
 			}
 		})
 	}
 }
 
-// Trials leave the levels of the variables as they were.
+// Trials do not change the levels of the variables.
 func TestTrialsKeepLevels(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	step := countingStep(t, set, 1)
@@ -76,8 +77,8 @@ func TestTrialsKeepLevels(t *testing.T) {
 	}
 }
 
-// Variables that are at different levels are not stepped together, and levels that nobody computes are not read.
-func TestLevelsThatDoNotFit(t *testing.T) {
+// Variables at different levels are not stepped together, and levels that are not computed are not read.
+func TestInvalidLevels(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	step := countingStep(t, set, 1)
 	u := step.Measured[0]
@@ -95,14 +96,14 @@ func TestLevelsThatDoNotFit(t *testing.T) {
 		_, err := x.Run(t.Context(), Options{Scheme: TwoStream, Steps: steps, Limit: testLimit})
 		return err
 	}
-	if err := errors.Join(run(y, 2), v.SetNewest(0), run(x, 1)); err != nil { // u is read in turn until a run computes it
+	if err := errors.Join(run(y, 2), v.SetNewest(0), run(x, 1)); err != nil { // the levels of u alternate until a run computes it
 		t.Fatal(err)
 	}
 	if err := run(y, 1); err == nil || !strings.Contains(err.Error(), `"u" is at level 1`) || !strings.Contains(err.Error(), "SetNewest") {
 		t.Errorf("levels that differ: %v", err)
 	}
 	succeeds(t, v.SetNewest(1))
-	wants(t, "two steps of a variable that nobody steps", run(y, 2), nil, "one step at a time")
+	wants(t, "two steps that read a variable which is not stepped", run(y, 2), nil, "one step at a time")
 	succeeds(t, run(y, 1))
 	got, err := halo.ReadAll[float64](v.Level(2))
 	if err != nil || slices.Min(got) != 2 || slices.Max(got) != 2 {
@@ -110,8 +111,8 @@ func TestLevelsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// Sweeps are tried where the next step stores, whichever level is the newest.
-func TestSweepsAreTriedBesideTheNewestLevel(t *testing.T) {
+// Sweeps are tuned on the fields that the next step writes, for any newest level.
+func TestTuningDoesNotUseNewestLevel(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	step := countingStep(t, set, 1)
 	u, st := step.Measured[0], &step.Stages[0]
@@ -134,8 +135,8 @@ func TestSweepsAreTriedBesideTheNewestLevel(t *testing.T) {
 	}
 }
 
-// Profiles, reflections and mirrors set as many layers of ghosts as stages read, under every scheme: the field may have
-// more.
+// Profiles, reflections and mirrors set as many layers of ghosts as stages read, with every scheme: the field
+// may have more.
 func TestProfilesOfWideFields(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	var want []float64

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/halox/halox/halo"
@@ -29,15 +30,16 @@ func (r *Runner) compareRuns(name Scheme, o Options) error {
 	}
 	for rank, other := range all {
 		if other != all[0] {
-			return fmt.Errorf("scheme: %s runs %s, and %s %s: all give the same options",
+			return fmt.Errorf("scheme: %s runs %s, and %s %s: all must have the same options",
 				p.Name(0), all[0], p.Name(rank), other)
 		}
 	}
 	return nil
 }
 
-// alsoLost adds to the error of a lost device the names of others that are lost. Where GPUs reach each other's memory
-// CUDA loses several when one fails, and the one that a run hears of first need not be the one that failed.
+// alsoLost adds to the error of a lost device the names of others that are lost. If GPUs access each other's
+// memory, CUDA loses several when one fails, and the one that a run reports first need not be the one that
+// failed.
 func alsoLost(err error, devices []*streams.Device) error {
 	var first *streams.Error
 	if !errors.As(err, &first) || !first.Fatal {
@@ -51,11 +53,11 @@ func alsoLost(err error, devices []*streams.Device) error {
 	return fmt.Errorf("%w (also lost: %s; any of them may have failed first)", err, strings.Join(others, ", "))
 }
 
-// lostAmong returns the names of lost devices. A device that does not answer within the limit is none of them.
+// lostAmong returns the names of lost devices, except those that do not answer within the limit.
 func lostAmong(devices []*streams.Device, limit time.Duration) (names []string) {
 	answers := make(chan error, len(devices))
 	for _, d := range devices {
-		if d == nil { // another process has it
+		if d == nil { // owned by another process
 			answers <- nil
 			continue
 		}
@@ -80,16 +82,15 @@ func lostAmong(devices []*streams.Device, limit time.Duration) (names []string) 
 	return names
 }
 
-// fences are the events by which one worker follows its devices: how far they
-// are, so that the host is not more than two rounds ahead of them, and whether
-// the norms it asked for have come.
+// fences are the events by which one worker follows its devices: their progress, so that the host is not more
+// than two rounds ahead, and the arrival of requested norms.
 type fences struct {
 	*run
 	queues []queue
-	round  [2][]*streams.Event // at the ends of the last two rounds
-	norms  [2][]*streams.Event // of the last two rounds with norms
+	round  [2][]*streams.Event // ends of the last two rounds
+	norms  [2][]*streams.Event // norms of the last two rounds with norms
 	rounds int
-	taker  passPlanner // that norms come from; nil where phases of steps have them
+	taker  passPlanner // source of norms; nil if phases of steps have them
 }
 
 func (r *run) newFences(w worker) (*fences, error) {
@@ -115,7 +116,7 @@ func (f *fences) ranks() (all []int) {
 	return all
 }
 
-// pass records the end of a round and waits for the end of the one before.
+// pass records the end of a round and waits for the end of the previous one.
 func (f *fences) pass(done round) error {
 	f.rounds++
 	now, before := f.round[f.rounds%2], f.round[(f.rounds+1)%2]
@@ -137,21 +138,21 @@ func (f *fences) pass(done round) error {
 	return nil
 }
 
-// drain waits until the devices have done the round whose end was recorded last. It
-// never sleeps, as Sync does after a while: an interval ends when they are done, not when a
-// thread wakes up. Devices that work on cores of the host would lack the core.
+// drain waits until the devices have finished the last recorded round. It never sleeps, unlike Sync after a
+// while: an interval ends when they have finished, not when a thread wakes up. Devices that use host cores
+// would lack the core.
 func (f *fences) drain() {
 	until := time.Now().Add(f.patience())
 	for i, e := range f.round[f.rounds%2] {
 		for !f.queues[i].steps.Device().HostCores && time.Now().Before(until) {
 			if done, err := e.Done(); done || err != nil {
-				break // an error comes again from what waits next
+				break // the next wait returns the error again
 			}
 		}
 	}
 }
 
-// collectNorms waits for the norms of a check and hands them over, by rank.
+// collectNorms waits for the norms of a check and copies them, by rank.
 func (f *fences) collectNorms(c normCheck, to []taken) error {
 	for i, q := range f.queues {
 		if err := f.norms[c.number%2][i].Sync(f.patience()); err != nil {
@@ -168,13 +169,13 @@ func (f *fences) collectNorms(c normCheck, to []taken) error {
 	return nil
 }
 
-// Run steps until the options or the context say stop. A context that ends is
-// no error: the run then stops between two steps. After an error the variables
-// hold no whole step, and the runner runs no more. A run that has diverged is no error either: Result.Stopped says so,
-// where norms are taken, see Options.
+// Run runs steps until the options or the context end the run. A context that ends is not an error: the run
+// then stops between two steps. After an error the variables have no complete step, and the runner cannot run
+// again. Divergence is not an error either: Result.Stopped reports it if norms are taken, see Options.
 //
-// Where processes share the grid all call it, with the same options. They make the same steps and come to the same
-// norms, to the bit. Where the context of one ends, all stop at the same step. Where one fails, all return an error.
+// If processes share the grid, all of them call it with the same options. They run the same steps and get
+// bitwise identical norms. If the context of one ends, all stop at the same step. If one fails, all return an
+// error.
 func (r *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	held, err := r.hold(ctx)
 	if r == nil {
@@ -188,7 +189,7 @@ func (r *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	if err = agree(r.place, "begin a run", err); err != nil {
 		return Result{}, err
 	}
-	// paths may differ within processes
+	// paths within processes may differ
 	if err := agree(r.place, "see whether the scheme suits", def.suits(r, o)); err != nil {
 		return Result{}, err
 	}
@@ -201,7 +202,7 @@ func (r *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		r.resources.Add(&one.resources)
 		r.broken = tell(r.place, alsoLost(err, r.place.Devices))
-		return res, r.broken // closing now would wait for streams that may hang
+		return res, r.broken // closing would wait for streams that may hang
 	}
 	r.step.advance(r.done + res.Steps)
 	err = one.Close()
@@ -211,8 +212,8 @@ func (r *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	return res, err
 }
 
-// scaleNorms computes L2 of the last step where float64 cannot hold the squares that the step summed. All processes
-// have the same norms, and call it.
+// scaleNorms computes L2 of the last step if float64 cannot represent the squares summed by the step. All
+// processes have the same norms, and call it.
 func (r *Runner) scaleNorms(res *Result) error {
 	for i := range res.Norms {
 		n, v := &res.Norms[i], r.step.Measured[i]
@@ -235,7 +236,7 @@ func (r *Runner) scaleNorms(res *Result) error {
 	return nil
 }
 
-// hold keeps the runner, its variables and its devices to one run.
+// hold reserves the runner, its variables and its devices for one run.
 func (r *Runner) hold(ctx context.Context) (held uses, err error) {
 	switch {
 	case r == nil:
@@ -245,13 +246,13 @@ func (r *Runner) hold(ctx context.Context) (held uses, err error) {
 	}
 	switch err := r.guard.Hold(guard.Alone); {
 	case errors.Is(err, guard.ErrClosed):
-		return nil, errors.New("scheme: the runner is closed: it runs no more steps")
+		return nil, errors.New("scheme: the runner is closed")
 	case err != nil:
-		return nil, fmt.Errorf("scheme: a run of this runner is under way: %w", err)
+		return nil, fmt.Errorf("scheme: a run of this runner is in progress: %w", err)
 	}
 	held = uses{func() { r.guard.Release(guard.Alone) }}
 	for _, v := range r.step.variables() {
-		// ghosts are set as a run begins
+		// a run sets ghosts at its start
 		alone := r.step.writes(v) || r.step.readsAround(v) || r.step.group() > 1
 		if err := held.add(v.hold(alone)); err != nil {
 			return nil, fmt.Errorf("scheme: %w", err)
@@ -263,7 +264,7 @@ func (r *Runner) hold(ctx context.Context) (held uses, err error) {
 	return held, nil
 }
 
-// begins completes the options of a run, and finds its scheme and the step that it goes on from.
+// begins completes the options of a run, and finds its scheme and the step at which it starts.
 func (r *Runner) begins(o Options) (Options, *definition, error) {
 	o, err := o.complete(r.place)
 	if err != nil {
@@ -280,7 +281,8 @@ func (r *Runner) begins(o Options) (Options, *definition, error) {
 	return o, def, err
 }
 
-// threadsOnHost returns about how many threads a scheme has on this host, with those of other processes.
+// threadsOnHost returns the approximate number of threads of a scheme on this host, including those of other
+// processes.
 func (r *Runner) threadsOnHost(def *definition) int {
 	threads := len(r.local)
 	if def.assistants != nil {
@@ -296,7 +298,7 @@ func (r *Runner) threadsOnHost(def *definition) int {
 // usable returns an error if a run has failed.
 func (r *Runner) usable() error {
 	if r.broken != nil {
-		return fmt.Errorf("scheme: a run before has failed: %w", r.broken)
+		return fmt.Errorf("scheme: an earlier run has failed: %w", r.broken)
 	}
 	return nil
 }
@@ -339,7 +341,7 @@ func (r *run) run(ctx context.Context, def *definition, o Options) (Result, erro
 	return c.result, err
 }
 
-// work is the loop of a worker, the i-th.
+// work is the loop of the i-th worker.
 func (f *fences) work(w worker, c *controller, i int) (err error) {
 	next := c.round
 	defer func() {
@@ -389,4 +391,190 @@ func (f *fences) work(w worker, c *controller, i int) (err error) {
 		}
 	}
 	return w.sync()
+}
+
+// Event is work between two steps of a run, such as writing a file. Steps count from the start of the simulation: they
+// are levels of the variables. If processes share the grid, all have the same events.
+type Event struct {
+	Name string // of the work, for errors: "write the series"
+	// Next returns the first step after a step at which the event is due, 0 for none. It depends on its argument alone.
+	// A nil function means that the event is due only when it is requested.
+	Next func(step int64) int64
+	// First also makes the event due before the first step of a run, if Next says so.
+	First bool
+	// Do is called when all devices have finished a step at which the event is due: so.Step. so is the result of the
+	// steps so far, with norms if some were taken. An error ends the run. The context does not end when the run is
+	// interrupted. Do may run other steps, but not change variables of this one.
+	Do func(ctx context.Context, so Result) error
+
+	mu        sync.Mutex
+	requested bool
+	interrupt func() // ends the steps in progress; nil between them
+}
+
+// Every returns an Event.Next for multiples of a number of steps.
+func Every(steps int64) func(step int64) int64 {
+	return func(step int64) int64 { return (step + steps) / steps * steps }
+}
+
+// Request makes the event due as soon as possible, between two steps. It may be called from any goroutine, and by
+// processes other than rank 0 without effect.
+func (e *Event) Request() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.requested = true
+	if e.interrupt != nil {
+		e.interrupt()
+	}
+}
+
+// watch sets the function with which requests interrupt steps, and calls it if there is a request.
+func (e *Event) watch(interrupt func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.interrupt = interrupt; e.requested && interrupt != nil {
+		interrupt()
+	}
+}
+
+// take returns whether the event was requested, and forgets it.
+func (e *Event) take() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	was := e.requested
+	e.requested = false
+	return was
+}
+
+// after returns the first step after a step at which the event is due, at most last.
+func (e *Event) after(step, last int64) int64 {
+	if e.Next == nil {
+		return last
+	}
+	if next := e.Next(step); next > step {
+		return min(next, last)
+	}
+	return last
+}
+
+// isDue reports whether the event is due at a step.
+func (e *Event) isDue(step int64) bool { return e.Next != nil && e.Next(step-1) == step }
+
+// RunEvents is Run with events. Fields and norms are those of Run: checks are at steps that CheckEvery divides, and
+// after the last. Check.Step, Options.Progress and Result.History count steps from the start of the simulation, and
+// Result.Steps the steps of this run. Options.Interval must be nil.
+func (r *Runner) RunEvents(ctx context.Context, o Options, events ...*Event) (all Result, err error) {
+	switch {
+	case r == nil || ctx == nil || o.Steps < 1:
+		return r.Run(ctx, o) // returns the error
+	case o.Interval != nil:
+		return all, errors.New("scheme: Options.Interval must be nil in a run with events")
+	}
+	begun := r.Done()
+	last := begun + o.Steps
+	all.Step = begun
+	do := func(due func(i int, e *Event) bool) error {
+		for i, e := range events {
+			if due(i, e) {
+				if err := agree(r.place, e.Name, e.Do(context.WithoutCancel(ctx), all)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if err := do(func(_ int, e *Event) bool { return e.First && e.isDue(begun) }); err != nil {
+		return all, err
+	}
+	for step := begun; step < last; {
+		next := last
+		for _, e := range events {
+			next = e.after(step, next)
+		}
+		one, err := r.segment(ctx, o, events, step, next, last)
+		all.add(one, step)
+		if step += one.Steps; err != nil || one.Stopped == StoppedDiverged {
+			return all, err
+		}
+		var d decision
+		if one.Stopped == StoppedInterrupted {
+			if d, err = r.decide(ctx, events); err != nil {
+				return all, err
+			}
+		}
+		if err := do(func(i int, e *Event) bool { return d.Due != nil && d.Due[i] || e.isDue(step) }); err != nil {
+			return all, err
+		}
+		if d.Ended || one.Stopped != StoppedSteps && one.Stopped != StoppedInterrupted {
+			break
+		}
+	}
+	return all, nil
+}
+
+// A decision says how a run continues after an interruption: which events are due, by requests of rank 0, and whether
+// the context of any process has ended.
+type decision struct {
+	Due   []bool
+	Ended bool
+}
+
+func (r *Runner) decide(ctx context.Context, events []*Event) (d decision, err error) {
+	d.Ended = ctx.Err() != nil
+	for _, e := range events {
+		d.Due = append(d.Due, e.take())
+	}
+	all, err := mpi.Gather(context.Background(), r.place.Processes, "scheme: agree on the events that are due", d)
+	for rank, other := range all {
+		d.Ended = d.Ended || other.Ended
+		if rank == 0 {
+			d.Due = other.Due
+		}
+	}
+	return d, err
+}
+
+// segment runs the steps after one up to next, or up to an earlier step at which norms are checked: a run checks the
+// norms of steps that CheckEvery divides, counted from its start, so it begins at such a step.
+func (r *Runner) segment(ctx context.Context, o Options, events []*Event, step, next, last int64) (Result, error) {
+	if progress := o.Progress; progress != nil {
+		o.Progress = func(steps int64) { progress(step + steps) }
+	}
+	ends := next == last
+	if every := o.CheckEvery; every > 0 {
+		switch first, before := (step/every+1)*every, next/every*every; {
+		case first > next && ends: // only that of the last step
+			o.CheckEvery = next - step
+		case first > next:
+			o.CheckEvery = 0
+		case step%every > 0:
+			next, ends, o.CheckEvery = first, true, first-step
+		case !ends && before > step:
+			next, ends = before, true
+		}
+	}
+	if o.Steps = next - step; !ends {
+		o.Tolerance, o.History = 0, false
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	for _, e := range events {
+		e.watch(end)
+		defer e.watch(nil)
+	}
+	return r.Run(ctx, o)
+}
+
+// add adds the result of the steps after one.
+func (r *Result) add(one Result, after int64) {
+	for i := range one.History {
+		one.History[i].Step += after
+	}
+	one.Step += after
+	one.History, one.Steps, one.Bytes = append(r.History, one.History...), one.Steps+r.Steps, one.Bytes+r.Bytes
+	loop, updates := one.Loop+r.Loop, one.UpdatesPerSecond*one.Loop.Seconds()+r.UpdatesPerSecond*r.Loop.Seconds()
+	if one.Loop = loop; loop > 0 {
+		one.UpdatesPerSecond = updates / loop.Seconds()
+	}
+	*r = one
 }

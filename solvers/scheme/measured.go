@@ -8,14 +8,14 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// taken is what is taken of a step on one subdomain: norms by measured variable, and the reductions
-// of point functions in the order of Step.Reductions.
+// taken is the norms of a step on one subdomain, by measured variable, and the reductions of point functions
+// in the order of Step.Reductions.
 type taken struct {
 	norms   []reduce.Norms
 	reduced []sweep.Reduced
 }
 
-// newTaken allocates the norms and reductions of so many subdomains.
+// newTaken allocates the norms and reductions of a number of subdomains.
 func (s *Step) newTaken(subdomains int) (all []taken) {
 	for range subdomains {
 		all = append(all, taken{make([]reduce.Norms, len(s.Measured)), make([]sweep.Reduced, len(s.Reductions()))})
@@ -36,21 +36,21 @@ func (t taken) add(other taken) {
 // clone returns a copy to which others can be added.
 func (t taken) clone() taken { return taken{slices.Clone(t.norms), slices.Clone(t.reduced)} }
 
-// measures reports whether something is taken of steps.
+// measures reports whether norms or reductions are taken.
 func (s *Step) measures() bool { return len(s.Measured)+len(s.Reductions()) > 0 }
 
-// total gives some of what is taken of a step.
+// total is a part of the norms and reductions of a step.
 type total interface {
-	// Queue queues what joins them and brings them to the host.
+	// Queue queues joining them and copying them to the host.
 	Queue(s *streams.Stream) error
-	// addTo puts them where they belong, once that is done.
+	// addTo adds them to the result, after the queued work.
 	addTo(s *taken)
 }
 
 // fieldTotal is the norms of one variable, from the fields of its components.
 type fieldTotal struct {
 	components []*reduce.NormReduction
-	variable   int // among those measured
+	variable   int // index among the measured variables
 }
 
 func (f fieldTotal) Queue(s *streams.Stream) error {
@@ -69,11 +69,11 @@ func (f fieldTotal) addTo(s *taken) {
 	}
 }
 
-// pointTotal is the norms and reductions of a stage with a point function, over all that its parts have swept.
+// pointTotal is the norms and reductions of a stage with a point function, over all swept parts.
 type pointTotal struct {
 	parts     []*sweep.Totals
-	variables map[int]string // by measured variable the access that writes it
-	reduced   map[int]string // by reduction its name
+	variables map[int]string // by measured variable: name of the access that writes it
+	reduced   map[int]string // by reduction: its name
 }
 
 func (p pointTotal) Queue(s *streams.Stream) error {
@@ -112,8 +112,8 @@ func (s *Step) Reductions() (all []sweep.Reduction) {
 	return all
 }
 
-// keepsLevels reports whether, after a step, the levels from which it can be gone on with are
-// there until the step after the next has begun.
+// keepsLevels reports whether the levels from which a step can be continued exist until the step after the
+// next has begun.
 func (s *Step) keepsLevels() bool {
 	for _, v := range s.variables() {
 		if s.writes(v) && !s.keeps(v) {
@@ -123,8 +123,8 @@ func (s *Step) keepsLevels() bool {
 	return true
 }
 
-// keeps reports whether a step writes a level of the variable in whose field nothing lies that the step, or the step
-// after it, needs. What a stage reads of the level that the step has not written yet is the oldest one.
+// keeps reports whether a step writes the variable into a field that neither the step nor the next one still
+// needs. A stage that reads the level which the step has not written yet reads the oldest one.
 func (s *Step) keeps(v *Variable) bool {
 	oldest, written := 0, false
 	for _, st := range s.Stages {
@@ -144,7 +144,7 @@ func (s *Step) keeps(v *Variable) bool {
 	return v.Levels() >= 2-oldest
 }
 
-// clone returns a check that another does not overwrite.
+// clone returns a copy that is not overwritten by another check.
 func (c Check) clone() Check {
 	c.Norms, c.Reduced = slices.Clone(c.Norms), slices.Clone(c.Reduced)
 	return c

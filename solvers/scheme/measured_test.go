@@ -17,7 +17,7 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// measuredRun runs steps of a variable under a scheme, and returns the checks.
+// measuredRun runs steps of a variable with a scheme, and returns the checks.
 func measuredRun(t *testing.T, set *testdevices.Set, spec halo.Spec, group int, point *sweep.Point, wall boundary.Condition, name Scheme) ([]Check, error) {
 	t.Helper()
 	place := placed(t, set.Devices, []int{12, 10}, [3]bool{}, domain.Vec{1, len(set.Devices), 1})
@@ -57,14 +57,15 @@ var shifts = sweep.Point{
 	},
 }
 
-// moves is one of one component.
+// moves is a point function of one component.
 var moves = sweep.Point{
 	Name: "moves", Dims: 2,
 	CUDA: "template <typename P> __device__ __forceinline__ void moves(P &p) { p.set(next, p.at(u, 1, 0, 0)); }",
 	Go:   func(r *sweep.Row) { copy(sweep.At[float64](r, "next", 0, 0, 0), sweep.At[float64](r, "u", 1, 0, 0)) },
 }
 
-// The norms of a variable of several components, and of a staggered one, are the same under every scheme, or the scheme says that the step does not suit it.
+// The norms of a variable of several components, and of a staggered one, are equal with every scheme that
+// suits the step.
 func TestNormsOfComponentsAndOfStaggeredPoints(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -73,10 +74,10 @@ func TestNormsOfComponentsAndOfStaggeredPoints(t *testing.T) {
 		wall  boundary.Condition
 	}{
 		{"two components", halo.Spec{Name: "u", Element: halo.Float64, Components: 2, SoA: true}, &shifts, boundary.Condition{Kind: boundary.Neumann}},
-		{"staggered", halo.Spec{Name: "u", Element: halo.Float64, Stagger: [3]bool{true, false, false}}, &moves, boundary.Condition{}},
+		{"staggered", halo.Spec{Name: "u", Element: halo.Float64, Stagger: []bool{true, false}}, &moves, boundary.Condition{}},
 	} {
 		for devices := 1; devices <= 2; devices++ {
-			for group := 1; group <= 2 && (group == 1 || c.spec.Stagger == [3]bool{}); group++ {
+			for group := 1; group <= 2 && (group == 1 || c.spec.Stagger == nil); group++ {
 				t.Run(fmt.Sprintf("%s/devices=%d/group=%d", c.name, devices, group), func(t *testing.T) {
 					set := testdevices.Host(t, devices)
 					want, err := measuredRun(t, set, c.spec, group, c.point, c.wall, TwoStream)
@@ -97,7 +98,7 @@ func TestNormsOfComponentsAndOfStaggeredPoints(t *testing.T) {
 						made++
 					}
 					if made < 4 {
-						t.Errorf("%d schemes make the steps", made)
+						t.Errorf("%d schemes run the steps", made)
 					}
 				})
 			}
@@ -105,17 +106,17 @@ func TestNormsOfComponentsAndOfStaggeredPoints(t *testing.T) {
 	}
 }
 
-// Schemes that store what they sweep refuse points that no stage writes and neighbours have.
-func TestStaggeredPointsThatNoStageWrites(t *testing.T) {
+// Schemes that store swept points reject points that neighbors have and no stage writes.
+func TestStaggeredPointsWithoutWrites(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	spec := halo.Spec{Name: "u", Element: halo.Float64, Stagger: [3]bool{true, false, false}}
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Stagger: []bool{true, false}}
 	for _, name := range []Scheme{Fused, Resident, Ranks} {
 		_, err := measuredRun(t, set, spec, 1, &moves, boundary.Condition{}, name)
 		wants(t, string(name), err, ErrUnsuited, `the last points of "u", which is staggered`)
 	}
 }
 
-// What each stage was tuned to is told once, with the time of all devices and phases.
+// The tuning of each stage is reported once, with the time of all devices and phases.
 func TestTuning(t *testing.T) {
 	tuned := func(name string, x, layers int, took time.Duration) stageLaunches {
 		return stageLaunches{tuning: Tuning{name, [2]int{x, 4}, layers, took}}
@@ -123,7 +124,7 @@ func TestTuning(t *testing.T) {
 	x := &Runner{
 		step: &Step{Stages: make([]Stage, 3)}, local: []int{0, 1},
 		subdomains: []*subdomain{
-			{stages: [][]stageLaunches{{{}, {}, tuned("reaction", 64, 2, 5)}, {{}, {}, tuned("reaction", 64, 2, 1)}}}, // an interior that is empty
+			{stages: [][]stageLaunches{{{}, {}, tuned("reaction", 64, 2, 5)}, {{}, {}, tuned("reaction", 64, 2, 1)}}}, // an empty interior
 			{stages: [][]stageLaunches{{tuned("diffusion", 32, 8, 7), {}, tuned("reaction", 16, 2, 3)}, {tuned("diffusion", 32, 8, 2), {}, tuned("reaction", 16, 2, 1)}}},
 		},
 	}
@@ -133,8 +134,8 @@ func TestTuning(t *testing.T) {
 	}
 }
 
-// A step whose sweeps may be tried on the field that it writes reads nothing there before.
-func TestWhatAStepKeeps(t *testing.T) {
+// A step whose sweeps may be tuned on the field that it writes does not read that field before.
+func TestKeepsLevels(t *testing.T) {
 	v, other := &Variable{levels: make([]*halo.Field, 2)}, &Variable{levels: make([]*halo.Field, 2)}
 	three := &Variable{levels: make([]*halo.Field, 3)}
 	at := func(v *Variable, level int) Access { return Access{Variable: v, Level: level} }
@@ -145,7 +146,7 @@ func TestWhatAStepKeeps(t *testing.T) {
 		stages []Stage
 		keeps  bool
 	}{
-		"newest alone":             {v, []Stage{writing(v, at(v, 0))}, true},
+		"newest only":              {v, []Stage{writing(v, at(v, 0))}, true},
 		"newest of another":        {v, []Stage{writing(v, at(other, 1))}, true},
 		"after it is written":      {v, []Stage{writing(v, at(v, 0)), writing(other, at(v, 1))}, true},
 		"before it is written":     {v, []Stage{writing(other, at(v, 1)), writing(v, at(v, 0))}, false},

@@ -13,7 +13,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// fakeSession opens two GPUs of a fake driver, of whose memory so many bytes are free at first, with a step on them.
+// fakeSession opens two GPUs of a fake driver with free bytes of memory, with a step on them.
 func fakeSession(t *testing.T, free int64) (*halo.Session, *Step, *cudafake.Fake) {
 	t.Helper()
 	compiler := testdevices.NoCompiler(t)
@@ -22,14 +22,14 @@ func fakeSession(t *testing.T, free int64) (*halo.Session, *Step, *cudafake.Fake
 	devices := must(platform.Open())(t)
 	t.Cleanup(func() { succeeds(t, errors.Join(streams.CloseAll(devices), platform.Close())) })
 	links := must(p2p.Discover(t.Context(), devices, nil))(t)
-	links.Model = p2p.NewLinkModel(devices, "") // nothing is measured
+	links.Model = p2p.NewLinkModel(devices, "") // no measurements
 	session := &halo.Session{Backend: streams.CUDA, Devices: devices, Links: links, Compiler: compiler}
 	return session, newStep(t, &testdevices.Set{Devices: devices}, 2, 4096), cudafake.Inspect(t, library)
 }
 
-// What New makes beside the variables is counted before any of it is made: it is refused where one byte is missing
-// on a device, and made where none is.
-func TestNewRefusesWhatDoesNotFit(t *testing.T) {
+// The memory of New, in addition to the variables, is counted before anything is allocated: New fails if a
+// device has one byte less, and succeeds otherwise.
+func TestNewChecksMemory(t *testing.T) {
 	testdevices.InTurn(t, 0, 8)
 	o := Options{Scheme: Assisted, Path: p2p.Peer, Limit: testLimit}
 	session, step, _ := fakeSession(t, 1<<30)
@@ -44,7 +44,7 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 	before := fake.Live()
 	_, err := New(t.Context(), session, step, o)
 	wants(t, "a byte less", err, streams.ErrOutOfMemory, "out of memory: ")
-	wants(t, "a byte less", err, streams.ErrOutOfMemory, " are needed, and ")
+	wants(t, "a byte less", err, streams.ErrOutOfMemory, "need ")
 	leavesNothing(t, fake, before)
 
 	session, step, _ = fakeSession(t, need)
@@ -53,7 +53,7 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 	succeeds(t, x.Close())
 }
 
-// leavesNothing fails the test if something is left that was made since. Kernels stay loaded for the next run.
+// leavesNothing fails the test if new objects are left. Kernels stay loaded for the next run.
 func leavesNothing(t *testing.T, fake *cudafake.Fake, before cudafake.Live) {
 	t.Helper()
 	after := fake.Live()
@@ -62,9 +62,9 @@ func leavesNothing(t *testing.T, fake *cudafake.Fake, before cudafake.Live) {
 	}
 }
 
-// Trials step copies of the variables only where there is memory for these, and only schemes for which there is
+// Trials step copies of the variables only if there is memory for these, and only schemes for which there is
 // memory too.
-func TestTrialsLookAtWhatIsFree(t *testing.T) {
+func TestTrialsCheckMemory(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
 	testdevices.Once(t)
 	t.Setenv("HALOX_CACHE", t.TempDir())
@@ -81,7 +81,7 @@ func TestTrialsLookAtWhatIsFree(t *testing.T) {
 	}
 }
 
-// A dry run is one of devices that stand for others.
+// A dry run must use devices of a streams.DryRun.
 func TestDryRunOfARealRunner(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	step := newStep(t, set, 1, 8)
@@ -89,11 +89,11 @@ func TestDryRunOfARealRunner(t *testing.T) {
 	if _, err := x.DryRun(t.Context(), Options{}); err == nil {
 		t.Error("a dry run stepped variables")
 	}
-	wants(t, "Fit", Fit([]Memory{{Device: set.Devices[0], Variables: 1 << 60}}), streams.ErrOutOfMemory, "a run takes 1 EiB for variables")
+	wants(t, "Fit", Fit([]Memory{{Device: set.Devices[0], Variables: 1 << 60}}), streams.ErrOutOfMemory, "a run needs 1 EiB for variables")
 }
 
-// A trial that fails frees the copy of the variables, and all that the scheme had made.
-func TestAFailingTrialLeavesNothing(t *testing.T) {
+// A failed trial frees the copy of the variables, and everything that the scheme had made.
+func TestFailedTrialFreesEverything(t *testing.T) {
 	session, step, fake := fakeSession(t, 1<<30)
 	broken := errors.New("a user launch that fails")
 	step.Stages[0].Point, step.Stages[0].Kernels = nil, func(Region) (Launch, error) {

@@ -12,16 +12,17 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// New makes a step ready on the devices of a session: it plans the exchanges, chooses the scheme
-// where the options say Auto, compiles, and allocates all that steps need. The content of the
-// variables does not change. Close frees what New made, and leaves the variables. Where a device, or the host,
-// has too little memory for all that, see DryRun, the error is streams.ErrOutOfMemory, and nothing is allocated.
+// New prepares a step on the devices of a session: it plans the exchanges, chooses the scheme if the options
+// say Auto, compiles, and allocates everything that steps need. The content of the variables does not change.
+// If a device or the host has too little memory, see DryRun, the error is streams.ErrOutOfMemory, and nothing
+// is allocated. Close frees what New made, but not the variables.
 //
-// Where processes share the grid all call it, and what is found out of memory and by compiling one says for all.
+// If processes share the grid, all of them call it, and errors about memory and compilation are the same on
+// all.
 //
-// On GPUs Auto is the fastest scheme by trial, see Fastest; the trials step copies of the variables, and without memory
-// for these Choose decides. The options are those of Steps. If the scheme that they ask for cannot run the step, the
-// error is ErrUnsuited.
+// On GPUs Auto is the fastest scheme by trial, see Fastest; the trials step copies of the variables, and if
+// there is no memory for these Choose decides. The options are those of Steps. If the requested scheme cannot
+// run the step, the error is ErrUnsuited.
 func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, error) {
 	if err := step.Check(); err != nil {
 		return nil, err
@@ -32,7 +33,7 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 		return nil, err
 	}
 	if o.Path == p2p.Auto {
-		o.Path = place.Path // as exchanges of the session
+		o.Path = place.Path // like exchanges of the session
 	}
 	o.Path, o.Scheme = cmp.Or(o.Path, place.Path, p2p.Auto), cmp.Or(o.Scheme, Auto)
 	search := Search{Links: s.Links, Compiler: s.Compiler, Path: o.Path, Driver: s.DriverVersion()}
@@ -50,7 +51,7 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	return x, nil
 }
 
-// plan returns the options with a scheme, and the plan of a step by it, if the run fits.
+// plan returns the options with a scheme, and its plan of a step, if the run fits.
 func (o Options) plan(ctx context.Context, s *halo.Session, search Search, step *Step) (Options, *Plan, error) {
 	if len(localRanks(step.placement())) > 1 {
 		if err := s.Measure(ctx); err != nil {
@@ -68,7 +69,7 @@ func (o Options) plan(ctx context.Context, s *halo.Session, search Search, step 
 	return o, plan, fits(ctx, step, plan, s.Compiler, o)
 }
 
-// choose returns the options with a scheme, and the path that it takes.
+// choose returns the options with a scheme and its path.
 func (o Options) choose(ctx context.Context, s Search, step *Step) (Options, error) {
 	if o.Scheme == Auto {
 		trials, err := tryCopy(ctx, s, step, o)
@@ -89,7 +90,8 @@ func (o Options) choose(ctx context.Context, s Search, step *Step) (Options, err
 		o.Path = d.needs.Path
 	}
 	if o.Order != "" && !slices.Contains(d.needs.Orders, o.Order) {
-		err = fmt.Errorf("scheme: %w: %s has no order %q; it can take %q", ErrUnsuited, d.name, o.Order, d.needs.Orders)
+		err = fmt.Errorf("scheme: %w: Options.Order must be an order of scheme %s, one of %q, got %q", ErrUnsuited,
+			d.name, d.needs.Orders, o.Order)
 	}
 	return o, errors.Join(d.needs.CheckPath(o.Scheme, o.Path), err)
 }
@@ -98,7 +100,7 @@ func (o Options) choose(ctx context.Context, s Search, step *Step) (Options, err
 func tryCopy(ctx context.Context, s Search, step *Step, o Options) (trials []Trial, err error) {
 	place := step.placement()
 	if place.FirstDevice().HostCores || !place.Processes.IsAlone() {
-		return nil, nil // nothing is tried there
+		return nil, nil // nothing is tried on CPU devices
 	}
 	scratch, variables, err := step.copy(place)
 	if errors.Is(err, streams.ErrOutOfMemory) {
@@ -111,7 +113,7 @@ func tryCopy(ctx context.Context, s Search, step *Step, o Options) (trials []Tri
 		err = errors.Join(err, v.copyTo(u))
 	}
 	if err == nil {
-		trials, _, err = Fastest(ctx, scratch, s, o) // which leaves nothing queued
+		trials, _, err = Fastest(ctx, scratch, s, o) // leaves nothing queued
 	}
 	for _, u := range variables {
 		err = errors.Join(err, u.Close())
@@ -119,8 +121,8 @@ func tryCopy(ctx context.Context, s Search, step *Step, o Options) (trials []Tri
 	return trials, err
 }
 
-// copyTo copies all levels to those of another variable of the same placement: a point function may be slow on values
-// that no run has, such as NaN.
+// copyTo copies all levels to another variable of the same placement: a point function may be slow on values
+// that do not occur in runs, such as NaN.
 func (v *Variable) copyTo(u *Variable) (err error) {
 	var all streams.Resources
 	defer func() { err = errors.Join(err, all.Close()) }()
@@ -144,7 +146,8 @@ func (v *Variable) copyTo(u *Variable) (err error) {
 	return nil
 }
 
-// Trials returns the trials that chose the scheme, the shortest first, or none if the options named the scheme.
+// Trials returns the trials that chose the scheme, the fastest first, or none if the options named the
+// scheme.
 func (r *Runner) Trials() []Trial {
 	if r == nil {
 		return nil
@@ -152,7 +155,7 @@ func (r *Runner) Trials() []Trial {
 	return r.options.trials
 }
 
-// Steps runs so many steps with the options that New was given, see Run.
+// Steps runs n steps with the options passed to New, see Run.
 func (r *Runner) Steps(ctx context.Context, n int64) (Result, error) {
 	if r == nil {
 		return Result{}, errNoRunner

@@ -12,8 +12,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// What the file of a scheme has. In this one, one host thread queues the work of all devices, each
-// on one stream, and does not wait.
+// A scheme file. In this scheme, one host thread queues the work of all devices, each on one stream, and does
+// not wait.
 
 const queued Scheme = "queued"
 
@@ -95,8 +95,8 @@ func (q *queuedRun) sweep(d *subdomain, stage int, n int64, norms bool) error {
 
 func (q *queuedRun) sync() error { return q.syncAll(q.streams...) }
 
-// One more scheme, which no other file knows, is among those to choose from and to try, and makes
-// steps with the bits and the norms of the baseline, over every path.
+// An additional scheme, which no other file mentions, can be chosen and tried, and is bitwise identical to
+// the baseline in fields and norms, over every path.
 func TestNewScheme(t *testing.T) {
 	before := schemes
 	schemes = append(slices.Clone(schemes), queuedScheme)
@@ -109,7 +109,7 @@ func TestNewScheme(t *testing.T) {
 	for _, path := range p2p.Paths() {
 		got, gotNorms := stepped(t, set, queued, path)
 		if !slices.Equal(got, want) || gotNorms != norms {
-			t.Errorf("path %s: other values than of the baseline, norms %v, not %v", path, gotNorms, norms)
+			t.Errorf("path %s: different values than baseline, norms %v, want %v", path, gotNorms, norms)
 		}
 	}
 }

@@ -37,17 +37,17 @@ func countingOn(u *Variable) *Step {
 }
 
 // fails returns an error unless a collective call fails with an error that says why, and on all processes that it was
-// rank 1's: not that another has said nothing for the limit.
+// rank 1's: not that another has sent no heartbeat for the limit.
 func fails(p *mpi.Processes, name, why string, call func() error) error {
 	err := call()
 	if err == nil || !strings.Contains(err.Error(), why) || p.Rank != 1 && !strings.Contains(err.Error(), p.Name(1)) ||
-		strings.Contains(err.Error(), "has said nothing") {
+		strings.Contains(err.Error(), "no heartbeat from") {
 		return fmt.Errorf("%s: got %w, want %q of %s", name, err, why, p.Name(1))
 	}
 	return nil
 }
 
-// oneErrs has rank 1 alone make a mistake in each call that all make. All return its error, and go on.
+// oneErrs makes a mistake on rank 1 in each collective call. All return its error, and continue.
 func oneErrs(s *halo.Session, p *mpi.Processes) error {
 	ctx := context.Background()
 	t := &inProgram{}
@@ -64,9 +64,9 @@ func oneErrs(s *halo.Session, p *mpi.Processes) error {
 	end()
 	run := func() error { return errOf(x.Run(ctx, Options{Steps: 1})) }
 	err := errors.Join(
-		fails(p, "Run with wrong options", "a run of -1 steps", func() error { return errOf(x.Run(ctx, options[wrong])) }),
+		fails(p, "Run with wrong options", "must be at least 1, got -1", func() error { return errOf(x.Run(ctx, options[wrong])) }),
 		fails(p, "New with a context that has ended", "context canceled", func() error { return errOf(New(contexts[wrong], s, step, options[false])) }),
-		fails(p, "New by a path that is not there", "", func() error { return errOf(New(ctx, s, step, Options{Path: paths[wrong]})) }),
+		fails(p, "New with an unknown path", "", func() error { return errOf(New(ctx, s, step, Options{Path: paths[wrong]})) }),
 		fails(p, "NewRunner without a plan", "the plan is nil", func() error { return errOf(NewRunner(ctx, step, plans[wrong], s.Compiler)) }),
 		p.Err(), run(),
 	)
@@ -84,7 +84,7 @@ func oneErrs(s *halo.Session, p *mpi.Processes) error {
 	)
 }
 
-// oneFails has rank 1 fail when it sets the ghosts of a run, while others wait for its messages.
+// oneFails makes rank 1 fail when it sets the ghosts of a run, while others wait for its messages.
 func oneFails(s *halo.Session, p *mpi.Processes) error {
 	var walls boundary.Faces
 	for i := range walls {
@@ -99,10 +99,10 @@ func oneFails(s *halo.Session, p *mpi.Processes) error {
 	t := &inProgram{}
 	step, _ := counting(t, s, walls)
 	x := must(NewRunner(t.Context(), step, must(step.Plan(s.Links, p2p.Auto))(t), s.Compiler))(t)
-	return fails(p, "Run with a wall that fails", "the disk is full", func() error { return errOf(x.Run(context.Background(), Options{Steps: 3})) })
+	return fails(p, "Run with a failing boundary", "the disk is full", func() error { return errOf(x.Run(context.Background(), Options{Steps: 3})) })
 }
 
-// The stages of a step may have their functions in one source, each with accesses of its own names.
+// The stages of a step may have their functions in one source, each with its own access names.
 func TestFunctionsOfOneSource(t *testing.T) {
 	const source = `
 template <typename P> __device__ __forceinline__ void first(P &p) { p.set(next, p.at(u) + 1); }

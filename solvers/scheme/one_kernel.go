@@ -12,8 +12,8 @@ import (
 )
 
 // oneKernel is a subdomain of a scheme in which one kernel per device sweeps, stores boundary points into the
-// neighbours' ghosts, and waits for theirs. Where all totals are taken by the kernels on their way, norms is another
-// stream, on which they are joined after the event measured: the next step need not wait.
+// neighbors' ghosts, and waits for their stores. If the kernels take all totals during sweeps, norms is
+// another stream, on which they are joined after the event measured: the next step does not wait.
 type oneKernel struct {
 	*run
 	*subdomain
@@ -21,12 +21,12 @@ type oneKernel struct {
 	measured      *streams.Event
 }
 
-// unfused returns an error for steps that such kernels cannot make.
+// unfused returns an error for steps that such kernels cannot run.
 func unfused(r *Runner) error {
 	for i := range r.step.Stages {
 		st := &r.step.Stages[i]
 		if st.Point == nil {
-			return fmt.Errorf("runs steps of point functions alone, and stage %d %q is none", i, st.title())
+			return fmt.Errorf("needs point functions, got user kernels in stage %d %q", i, st.title())
 		}
 		for _, rank := range r.local {
 			if _, err := r.stores(rank, i, 0); err != nil {
@@ -37,23 +37,23 @@ func unfused(r *Runner) error {
 	return nil
 }
 
-// unstored returns an error if what is sent after a group of steps is not all swept by its last stage.
+// unstored returns an error if not everything sent after a group of steps is swept by its last stage.
 func unstored(r *Runner) error {
 	last := len(r.step.Stages) - 1
 	for _, sent := range r.step.sent(last) {
 		if !slices.ContainsFunc(r.step.Stages[last].Writes, sent.sameField) {
-			return fmt.Errorf("stores into ghosts what it sweeps, and a group of steps also sends level %+d of %q, "+
-				"which its last stage does not write", sent.Level, sent.Variable.Spec.Name)
+			return fmt.Errorf("stores swept points into ghosts: the last stage must write level %+d of %q, "+
+				"which a group of steps sends", sent.Level, sent.Variable.Spec.Name)
 		}
 	}
 	if len(r.step.Reductions()) > 0 {
 		return errors.New(
-			"sweeps ghosts and owned points at once within a group of steps, and reductions are of owned points alone")
+			"sweeps ghosts and owned points together in a group of steps: must have no reductions")
 	}
 	return nil
 }
 
-// unforwarded returns an error for steps, alone or in groups, that the kernels cannot make.
+// unforwarded returns an error for steps that the kernels cannot run, in groups or not.
 func unforwarded(r *Runner) error {
 	if r.step.group() > 1 {
 		if err := unstored(r); err != nil {
@@ -63,10 +63,10 @@ func unforwarded(r *Runner) error {
 	return unfused(r)
 }
 
-// kernelBoxes returns the boundary region and the interior of a stage of a kernel that waits for neighbours. Where the
-// stage sweeps ghosts they are in the boundary region, and the interior reads none. A stage that is isolated from
-// neighbours has no boundary region towards them. Every other stage has one, even if it neither reads nor sweeps
-// ghosts: its blocks tell the neighbour that the ghosts are free to be overwritten.
+// kernelBoxes returns the boundary region and the interior of a stage of a kernel that waits for neighbors.
+// If the stage sweeps ghosts they are in the boundary region, and the interior reads none. A stage that is
+// isolated from neighbors has no boundary region towards them. Every other stage has one, even if it neither
+// reads nor sweeps ghosts: its blocks signal the neighbor that the ghosts may be overwritten.
 func (s *subdomain) kernelBoxes(r *Runner, stage int, n int64) (boundary []domain.Box, interior domain.Box) {
 	b := &s.stages[n][stage].boxes
 	if !b.grown {
@@ -74,7 +74,7 @@ func (s *subdomain) kernelBoxes(r *Runner, stage int, n int64) (boundary []domai
 	}
 	layers, ghosts := s.boundaryLayers(r, stage, false), b.growth()
 	for _, side := range domain.Faces(r.place.Grid.Dims) {
-		if _, inside := r.place.Neighbour(s.rank, side); !inside {
+		if _, inside := r.place.Neighbor(s.rank, side); !inside {
 			continue
 		}
 		depth := max(1, at(layers, side)+at(ghosts, side))
@@ -87,7 +87,7 @@ func (s *subdomain) kernelBoxes(r *Runner, stage int, n int64) (boundary []domai
 	return boundary, interior
 }
 
-// unsuited returns the error of kernels that cannot be made as one of the scheme.
+// unsuited returns an error for kernels that the scheme does not support.
 func unsuited(name Scheme, err error) error {
 	if errors.Is(err, sweep.ErrImpossible) {
 		return fmt.Errorf("scheme: %w: %s: %w", ErrUnsuited, name, err)
@@ -95,8 +95,8 @@ func unsuited(name Scheme, err error) error {
 	return err
 }
 
-// stores returns what a subdomain stores into ghosts in a stage: its messages within the process, and ghosts behind
-// physical faces that change from step to step.
+// stores returns the stores of a subdomain into ghosts in a stage: its messages within the process, and
+// ghosts outside of physical boundaries that change from step to step.
 func (r *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error) {
 	var sent []Access
 	var plan *halo.Plan
@@ -114,16 +114,15 @@ func (r *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error)
 		for c := range components {
 			stores, ok := r.ghosts[a.Variable][a.slot(n)].Stores(rank, growth, plan, field, c)
 			if !ok {
-				return nil, fmt.Errorf("stores into ghosts, and a boundary of %q has a user kernel",
-					a.Variable.Spec.Name)
+				return nil, fmt.Errorf("stores ghosts: %q must have no user kernels at boundaries", a.Variable.Spec.Name)
 			}
 			for _, s := range stores {
 				if !r.place.IsLocal(s.To) {
 					continue
 				}
 				if swept := r.place.Grown(rank, growth); swept.Intersect(s.Send) != s.Send {
-					return nil, fmt.Errorf("stores into ghosts what it sweeps, and neighbours also have the last "+
-						"points of %q, which is staggered, before a face: no stage writes these", a.Variable.Spec.Name)
+					return nil, fmt.Errorf("stores swept points into ghosts, and neighbors also have the last "+
+						"points of %q, which is staggered, before a face, which no stage writes", a.Variable.Spec.Name)
 				}
 				all = append(all, sweep.Store{Access: access, Component: c, GhostStore: s, Array: f.Array(s.To, c)})
 			}
@@ -132,8 +131,8 @@ func (r *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error)
 	return all, nil
 }
 
-// stageRanks returns what each subdomain of this process does, by phase and stage. Their kernels know each other by the
-// numbers of their workers.
+// stageRanks returns the work of each subdomain of this process, by phase and stage. Their kernels identify
+// each other by the numbers of their workers.
 func (r *run) stageRanks() (all [][][]sweep.StageRank, err error) {
 	for phase := range r.period {
 		var stages [][]sweep.StageRank
@@ -142,7 +141,7 @@ func (r *run) stageRanks() (all [][][]sweep.StageRank, err error) {
 			for _, rank := range r.local {
 				d := r.subdomains[rank]
 				made := &d.stages[phase][stage]
-				one := sweep.StageRank{Sweeper: made.sweeper, Arrays: made.arrays}
+				one := sweep.StageRank{Sweeper: r.frames[rank].Fed(stage, made.sweeper), Arrays: made.arrays}
 				one.Boundary, one.Interior = d.kernelBoxes(r.Runner, stage, int64(phase))
 				one.Independent = r.step.isolated(int64(phase), stage)
 				if one.Stores, err = r.stores(rank, stage, int64(phase)); err != nil {
@@ -182,8 +181,8 @@ func (r *run) newOneKernel(
 
 func (o *oneKernel) queues() []queue { return []queue{{o.rank, o.stream, o.norms}} }
 
-// total queues the norms of the step that was queued last. What the step has left for them on its way
-// stays until the norms of the next but one, which the host does not queue before it has looked at these.
+// total queues the norms of the last queued step. The intermediate results of the step stay valid until the
+// norms of the next but one step, which the host queues only after reading these.
 func (o *oneKernel) total(step int64) error {
 	if o.measured != nil {
 		o.norms.BeginStep(step)

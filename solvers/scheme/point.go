@@ -12,13 +12,13 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// tuneBudget is how long the shape of sweeps may be searched for on one device: that of
-// others of its kind and point function is then known.
+// tuneBudget is the time for finding the shape of sweeps on one device; devices of its kind then reuse it for
+// the same point function.
 const tuneBudget = 100 * time.Millisecond
 
-// newPoint makes a stage with a point function ready for the steps n, n + period, ...
+// newPoint prepares a stage with a point function for the steps n, n + period, ...
 func (s *subdomain) newPoint(r *Runner, st *Stage, n int64, made *stageLaunches) error {
-	sweeper, err := sweep.New(r.compiler, s.device, r.step.pointOf(st), st.sweepAccesses(r.step.Measured))
+	sweeper, err := sweep.New(r.compiler, s.device, r.step.pointOf(st), st.sweepAccesses(r.step.measuredBy(st)))
 	if err != nil {
 		return err
 	}
@@ -27,6 +27,11 @@ func (s *subdomain) newPoint(r *Runner, st *Stage, n int64, made *stageLaunches)
 		return err
 	}
 	made.sweeper, made.arrays = sweeper, arrays
+	return s.makeLaunches(r, st, made)
+}
+
+// makeLaunches makes the sweeps of a stage.
+func (s *subdomain) makeLaunches(r *Runner, st *Stage, made *stageLaunches) (err error) {
 	if made.boxes.grown {
 		return s.grownLaunches(r, st, made)
 	}
@@ -39,7 +44,8 @@ func (s *subdomain) newPoint(r *Runner, st *Stage, n int64, made *stageLaunches)
 	return nil
 }
 
-// pointOf returns the point function of a stage, with the names that others of the step have in the same source.
+// pointOf returns the point function of a stage, with the names that others of the step have in the same
+// source.
 func (s *Step) pointOf(st *Stage) sweep.Point {
 	p := *st.Point
 	p.Sums = s.Sums
@@ -59,10 +65,10 @@ func (s *Step) pointOf(st *Stage) sweep.Point {
 	return p
 }
 
-// CheckPoints runs the CUDA source and the Go twin of the point function of each stage over random data, with the
-// accesses that the step declares, and compares what they compute, up to so many units in the last place, see
-// sweep.Check. It leaves out stages of user kernels. The variables do not change, and Stage.Parameters is not called:
-// Point.Parameters says what the parameters are.
+// CheckPoints runs the CUDA source and the Go counterpart of the point function of each stage over random
+// data, with the accesses that the step declares, and compares the results, up to ulps units in the last
+// place, see sweep.Check. It skips stages with user kernels. The variables do not change, and
+// Stage.Parameters is not called: Point.Parameters are used.
 func (s *Step) CheckPoints(c *kernels.Compiler, d *streams.Device, ulps uint64) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -72,16 +78,16 @@ func (s *Step) CheckPoints(c *kernels.Compiler, d *streams.Device, ulps uint64) 
 		if st.Point == nil {
 			continue
 		}
-		if err := sweep.Check(c, d, s.pointOf(st), st.sweepAccesses(s.Measured), ulps); err != nil {
+		if err := sweep.Check(c, d, s.pointOf(st), st.sweepAccesses(s.measuredBy(st)), ulps); err != nil {
 			return fmt.Errorf("scheme: stage %d %q: %w", i, st.title(), err)
 		}
 	}
 	return nil
 }
 
-// tune finds the fastest shape for sweeps of the interior. It sweeps into fields that the first step
-// writes and that hold nothing that is needed, or into memory of its own where they do; where there is
-// none left, the shape stays. So no dry run counts that memory: it asks what is known, and sweeps nothing.
+// tune finds the fastest shape for sweeps of the interior. It sweeps into fields that the first step writes
+// and whose content is not needed, or otherwise into scratch memory; without memory the shape is not tuned. A
+// dry run uses cached results and does not count that memory.
 func (s *subdomain) tune(r *Runner, st *Stage, sweeper *sweep.Sweeper, interior domain.Box) (found Tuning, err error) {
 	if interior.Empty() || s.device.GoKernels {
 		return found, nil
@@ -112,8 +118,8 @@ func (s *subdomain) tune(r *Runner, st *Stage, sweeper *sweep.Sweeper, interior 
 	return found, err
 }
 
-// pointLaunches makes the sweeps of regions that together are the subdomain, without totals and
-// with, if the stage has some.
+// pointLaunches makes the sweeps of regions that together are the subdomain, without totals and, if the stage
+// has some, with totals.
 func (s *subdomain) pointLaunches(r *Runner, st *Stage, made *stageLaunches, regions []region) (*sweep.Totals, error) {
 	regions = slices.DeleteFunc(slices.Clone(regions), func(of region) bool { return len(of.boxes) == 0 })
 	var portions []sweep.Portion
@@ -145,13 +151,13 @@ func (s *subdomain) pointTotals(
 	}
 	s.resources.Add(totals)
 	for _, l := range launches {
-		all = append(all, st.launch(l, r.step.Length))
+		all = append(all, st.launch(l, r))
 	}
 	return all, totals, nil
 }
 
-// grownLaunches makes the sweeps of a stage that sweeps ghosts too: one of all, and one with totals of owned points
-// after one of the ghosts.
+// grownLaunches makes the sweeps of a stage that also sweeps ghosts: one of everything, and one with totals
+// of owned points after one of the ghosts.
 func (s *subdomain) grownLaunches(r *Runner, st *Stage, made *stageLaunches) error {
 	all, err := s.pointSweep(r, st, made, "sweep", made.boxes.whole)
 	if err != nil {
@@ -186,10 +192,10 @@ func (s *subdomain) pointSweep(
 		return nil, err
 	}
 	s.resources.Add(l)
-	return st.launch(l, r.step.Length), nil
+	return st.launch(l, r), nil
 }
 
-// inTurn is two launches, one behind the other.
+// inTurn is two consecutive launches.
 func inTurn(first, then Launch) Launch {
 	return func(s *streams.Stream, step int64, t float64) error {
 		if err := first(s, step, t); err != nil {
@@ -199,11 +205,11 @@ func inTurn(first, then Launch) Launch {
 	}
 }
 
-// pointTotal returns what a stage has to give of norms and reductions.
+// pointTotal returns the norms and reductions of a stage.
 func (s *Step) pointTotal(st *Stage) (t pointTotal, ok bool) {
 	t = pointTotal{variables: map[int]string{}, reduced: map[int]string{}}
 	accesses := st.pointAccesses()
-	for i, a := range st.sweepAccesses(s.Measured) {
+	for i, a := range st.sweepAccesses(s.measuredBy(st)) {
 		if a.Before != "" {
 			t.variables[slices.Index(s.Measured, accesses[i].Variable)] = a.Name
 		}
@@ -222,28 +228,19 @@ func (s *Step) pointTotal(st *Stage) (t pointTotal, ok bool) {
 	return t, len(t.variables)+len(t.reduced) > 0
 }
 
-// launch is the Launch of a sweep: it is told the step, the time and the parameters.
-func (st *Stage) launch(l *sweep.Launch, length float64) Launch {
+// launch is the Launch of a sweep: it passes on the step, the time and the parameters.
+func (st *Stage) launch(l *sweep.Launch, r *Runner) Launch {
+	give := st.give()
 	return func(s *streams.Stream, step int64, _ float64) error {
-		l.SetMoment(sweep.Moment{Step: step, Length: length})
-		p, err := st.parameters(step)
-		if err != nil {
+		if err := l.Set(r.momentOf(step), give); err != nil {
 			return err
-		}
-		if p != nil {
-			if err := l.SetParameters(p); err != nil {
-				return err
-			}
 		}
 		return s.Launch(l.Kernel)
 	}
 }
 
-// changes reports whether what a stage is given depends on the step in other ways than by the moment.
-func (st *Stage) changes() bool { return st.Changing || st.Parameters != nil }
-
-// nextArrays returns those that the next step accesses; ok is false where variables are not at one level, which no step
-// begins with.
+// nextArrays returns the arrays that the next step accesses; ok is false if variables are not at one level,
+// in which case no step can begin.
 func (s *subdomain) nextArrays(r *Runner, st *Stage) (arrays sweep.Arrays, ok bool) {
 	level, err := r.step.newest(0)
 	if err != nil {

@@ -23,20 +23,20 @@ import (
 
 func TestMain(m *testing.M) {
 	testmpi.Main(m, map[string]func() error{
-		"stages":     amongProcesses(stagesAmong),
-		"reductions": amongProcesses(reductionsAmong),
-		"beside":     amongProcesses(besideAmong),
+		"stages":     inProcesses(stagesAmong),
+		"reductions": inProcesses(reductionsAmong),
+		"overlap":    inProcesses(overlapAmong),
 		"auto":       launched(chooseAmong),
-		"one errs":   amongProcesses(oneErrs),
-		"one fails":  amongProcesses(oneFails),
+		"one errs":   inProcesses(oneErrs),
+		"one fails":  inProcesses(oneFails),
 	})
 }
 
-// Steps of any stages over several processes give the values of plain loops on one array, and reductions the same numbers.
+// Steps of any stages over several processes equal plain loops on one array, and so do reductions.
 func TestStagesOfProcesses(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for program, ranks := range map[string][]int{"stages": {3, 2}, "reductions": {2}, "beside": {2, 3}, "auto": {2, 3}, "one errs": {3}, "one fails": {2}} {
+		for program, ranks := range map[string][]int{"stages": {3, 2}, "reductions": {2}, "overlap": {2, 3}, "auto": {2, 3}, "one errs": {3}, "one fails": {2}} {
 			for _, n := range testdevices.Some(1, ranks) {
 				t.Run(fmt.Sprintf("%s/%d", program, n), func(t *testing.T) {
 					job := testmpi.Job{Program: program, Ranks: n}
@@ -44,7 +44,8 @@ func TestStagesOfProcesses(t *testing.T) {
 						in.Done(t, job)
 						return
 					}
-					// After a failure nobody ends MPI, which is an error of the program to some launchers.
+					// After a failure no process calls MPI_Finalize, which some launchers report as an error
+					// of the program.
 					if r := in.Run(t, job); r.Late || len(r.Left) > 0 || strings.Count(r.Out, " of 2 done") != n {
 						t.Errorf("late %t, left %v:\n%s", r.Late, r.Left, r.Out)
 					}
@@ -54,8 +55,8 @@ func TestStagesOfProcesses(t *testing.T) {
 	})
 }
 
-// amongProcesses runs a program as one of several processes, with two host devices each.
-func amongProcesses(program func(*halo.Session, *mpi.Processes) error) func() error {
+// inProcesses runs a program as one of several processes, with two CPU devices each.
+func inProcesses(program func(*halo.Session, *mpi.Processes) error) func() error {
 	return launched(func(p *mpi.Processes) error {
 		s, err := halo.Open(context.Background(), halo.Devices{Backend: streams.Host, Count: 2, Processes: p})
 		if err == nil {
@@ -72,13 +73,13 @@ func launched(program func(*mpi.Processes) error) func() error {
 	return testmpi.AsOne(mpi.Options{Limit: testLimit, Piece: 200}, program)
 }
 
-// inProgram stands for the test of helpers in a program.
+// inProgram replaces the test of helpers in a program.
 type inProgram struct {
 	testing.TB
 	closers []func()
 }
 
-// skipped is the panic of a helper that finds nothing to test.
+// skipped is the panic of a helper that has nothing to test.
 type skipped struct{}
 
 func (*inProgram) Helper()              {}
@@ -101,7 +102,7 @@ func (t *inProgram) TempDir() string {
 	return dir
 }
 
-// run carries out a case. ran is false where it was skipped.
+// run executes a case. ran is false if it was skipped.
 func (t *inProgram) run(one func() error) (ran bool, err error) {
 	defer func() {
 		for _, f := range slices.Backward(t.closers) {
@@ -111,13 +112,13 @@ func (t *inProgram) run(one func() error) (ran bool, err error) {
 			panic(p)
 		}
 	}()
-	if err = one(); err != nil && (strings.Contains(err.Error(), "would mirror") || errors.Is(err, ErrUnsuited)) {
+	if err = one(); err != nil && (strings.Contains(err.Error(), "to mirror them") || errors.Is(err, ErrUnsuited)) {
 		return false, nil
 	}
 	return true, err
 }
 
-// placedAmong gives subdomains to processes in any order that a seed draws, and to their devices in turns.
+// placedAmong assigns subdomains to processes in an order drawn from a seed, and to their devices cyclically.
 func placedAmong(s *halo.Session, p *mpi.Processes, grid domain.Grid, parts domain.Vec, seed uint64) (*halo.Placement, error) {
 	cut, err := domain.Decompose(grid, parts)
 	if err != nil {
@@ -134,10 +135,10 @@ func placedAmong(s *halo.Session, p *mpi.Processes, grid domain.Grid, parts doma
 			mine++
 		}
 	}
-	return halo.PlaceAmong(p, cut, owners, devices)
+	return halo.PlaceShared(p, cut, owners, devices)
 }
 
-// stagesAmong carries out random steps, some of them in groups.
+// stagesAmong executes random steps, some of them in groups.
 func stagesAmong(s *halo.Session, p *mpi.Processes) error {
 	ran := map[Scheme]int{}
 	for seed := range uint64(12) {
@@ -163,13 +164,13 @@ func stagesAmong(s *halo.Session, p *mpi.Processes) error {
 	}
 	for name, runs := range ran {
 		if runs < least {
-			return fmt.Errorf("only %d runs of %s were possible", runs, name)
+			return fmt.Errorf("only %d runs of %s", runs, name)
 		}
 	}
 	return nil
 }
 
-// stepsAmong carries out one random step, and compares on rank 0.
+// stepsAmong executes one random step, and compares on rank 0.
 func stepsAmong(t *inProgram, s *halo.Session, p *mpi.Processes, seed uint64, parts domain.Vec, o Options) error {
 	random := newRandomStep(t, rand.New(rand.NewPCG(seed, 2)))
 	if seed%3 == 2 {
@@ -181,8 +182,9 @@ func stepsAmong(t *inProgram, s *halo.Session, p *mpi.Processes, seed uint64, pa
 	return random.among(t, s, p, seed, parts, o, []int64{2, 3})
 }
 
-// besideAmong carries out steps of scheme blocked that exchange beside the interior: cut along y, between walls that keep their values.
-func besideAmong(s *halo.Session, p *mpi.Processes) error {
+// overlapAmong executes steps of scheme blocked that overlap exchanges with the interior: decomposed along y,
+// with constant boundary values.
+func overlapAmong(s *halo.Session, p *mpi.Processes) error {
 	beside := 0
 	for seed := range uint64(4) {
 		t := &inProgram{}
@@ -192,7 +194,7 @@ func besideAmong(s *halo.Session, p *mpi.Processes) error {
 			r := rand.New(rand.NewPCG(seed, 5))
 			random := newBlockedStep(t, r, false)
 			random.grid.Periodic = [3]bool{false, seed%2 == 0, false}
-			random.grid.Size[1] = 24*random.group + r.IntN(5) // 3 subdomains of at least 4 times the reach of a group, which is 2 a step
+			random.grid.Size[1] = 24*random.group + r.IntN(5) // 3 subdomains of at least 4 times the radius of a group, which is 2 per step
 			for i := range random.variables {
 				for face := range random.variables[i].faces {
 					random.variables[i].faces[face] = boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{float64(r.IntN(100))}}
@@ -205,12 +207,12 @@ func besideAmong(s *halo.Session, p *mpi.Processes) error {
 		}
 	}
 	if beside == 0 {
-		return errors.New("no subdomain has exchanged beside its interior")
+		return errors.New("no subdomain has overlapped an exchange with its interior")
 	}
 	return nil
 }
 
-// among carries out the step over processes, in runs of so many steps, and compares.
+// among executes the step over processes, in runs of the given numbers of steps, and compares.
 func (random *randomStep) among(t *inProgram, s *halo.Session, p *mpi.Processes, seed uint64, parts domain.Vec, o Options, runs []int64) error {
 	place, err := placedAmong(s, p, random.grid, parts, seed)
 	if err != nil {
@@ -226,14 +228,32 @@ func (random *randomStep) among(t *inProgram, s *halo.Session, p *mpi.Processes,
 	return random.compare(t, place, s.Links, s.Compiler, path, o, newReference(random, steps), runs, o.Scheme == Fused || o.Scheme == untuned)
 }
 
-// reductionsAmong takes those of a point function, which counts steps, through New.
+// reductionsAmong takes the reductions of a point function that counts steps, through New.
 func reductionsAmong(s *halo.Session, p *mpi.Processes) error {
 	t := &inProgram{}
 	step, u := counting(t, s, boundary.Faces{})
 	x := must(New(t.Context(), s, step, Options{CheckEvery: 2, History: true}))(t)
 	counts(t, must(x.Steps(t.Context(), 7))(t), Options{Steps: 7, CheckEvery: 2}, 12*10*9)
 	succeeds(t, x.Close())
-	// one that diverges on rank 0 alone ends on all
+	for _, name := range []Scheme{Baseline, TwoStream, Assisted, Fused} { // lengths depend on the points of all
+		fillLevels(t, u, 1)
+		succeeds(t, u.SetNewest(0))
+		if p.Rank == 0 {
+			fillLevels(t, u, 3)
+		}
+		paced := *step
+		paced.Stages = []Stage{reducedAlone(u)[0], {Point: &peak, Reads: []Access{u.At(1, nil).Named("next")}}}
+		paced.Pace = func(now float64, reduced []float64) (float64, error) { return min(1/reduced[0], 0.7-now), nil }
+		x = must(New(t.Context(), s, &paced, Options{Scheme: name}))(t)
+		third := 1.0 / 3
+		for _, want := range []float64{third + 0.25, 0.7} {
+			if r := must(x.Steps(t.Context(), 2))(t); r.Time != want || r.Reduced[0] != float64(3+r.Steps) && want < 0.7 {
+				return fmt.Errorf("%s: %d steps to time %v, want %v; reduced %v", name, r.Steps, r.Time, want, r.Reduced)
+			}
+		}
+		succeeds(t, x.Close())
+	}
+	// a run that diverges only on rank 0 ends on all
 	step.Measured = []*Variable{u}
 	if p.Rank == 0 {
 		fillLevels(t, u, math.NaN())
@@ -248,22 +268,22 @@ func reductionsAmong(s *halo.Session, p *mpi.Processes) error {
 	return nil
 }
 
-// chooseAmong has processes choose a scheme on devices that it can be tried on: the same on all, of those that run over
-// processes, and remembered by rank 0 for all. One that is told to end ends all.
+// chooseAmong makes processes choose a scheme on devices where schemes can be tried: the same on all, among
+// those that support several processes, cached by rank 0 for all. If the context of one ends, all end.
 func chooseAmong(p *mpi.Processes) error {
 	t := &inProgram{}
-	os.Setenv("HALOX_CACHE", t.TempDir()) // of its own: only what rank 0 remembers counts
+	os.Setenv("HALOX_CACHE", t.TempDir()) // separate: only the cache of rank 0 counts
 	_, err := t.run(func() error { return choose(p, testdevices.CPU(t, 1)) })
 	return err
 }
 
 func choose(p *mpi.Processes, set *testdevices.Set) error {
 	t := &inProgram{}
-	grid := must(domain.NewGrid([]int{8, 8, 6 * p.Size()}, [3]bool{}))(t)
+	grid := must(domain.NewGrid([]int{8, 8, 6 * p.Size()}, nil))(t)
 	cut := must(domain.Decompose(grid, domain.Vec{1, 1, p.Size()}))(t)
 	devices := make([]*streams.Device, p.Size())
 	devices[p.Rank] = set.Devices[0]
-	place := must(halo.PlaceAmong(p, cut, testdevices.Numbers(p.Size()), devices))(t)
+	place := must(halo.PlaceShared(p, cut, testdevices.Numbers(p.Size()), devices))(t)
 	u := must(NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2))(t)
 	defer u.Close()
 	step := countingOn(u)
@@ -299,7 +319,7 @@ func choose(p *mpi.Processes, set *testdevices.Set) error {
 	}
 	again, known, err := Fastest(context.Background(), step, search, Options{})
 	if err != nil || !known || !slices.Equal(first, again) {
-		return fmt.Errorf("trials %v, known %t; remembered are %v: %w", again, known, first, err)
+		return fmt.Errorf("trials %v, known %t; cached are %v: %w", again, known, first, err)
 	}
 	fmt.Println("chosen:", first)
 	return nil

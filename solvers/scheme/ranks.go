@@ -11,9 +11,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Ranks is the scheme in which each thread block of a device owns a tile of its subdomain, runs all steps of a
-// round, stores what others need into their ghosts and notifies them, without the host: dCUDA's model (Gysi, Bär and
-// Hoefler 2016). Norms are taken from the fields, between two launches.
+// Ranks is the scheme in which each thread block of a device owns a tile of its subdomain, runs all steps of
+// a round, stores points into the ghosts of others and notifies them, without the host: dCUDA's model (Gysi,
+// Bär and Hoefler 2016). Norms are taken from the fields, between two launches.
 const Ranks Scheme = "ranks"
 
 func ranksScheme() *definition {
@@ -28,8 +28,8 @@ func ranksScheme() *definition {
 }
 
 const (
-	ranksPerMultiprocessor = 1 // each with as many threads as have registers
-	fewestHostRanks        = 4 // of a host device, whatever its cores
+	ranksPerMultiprocessor = 1 // each with as many threads as registers allow
+	fewestHostRanks        = 4 // per CPU device, regardless of its cores
 )
 
 // tiled is the only worker: it launches the ranks of all devices for a round, and waits for them.
@@ -41,32 +41,33 @@ type tiled struct {
 	norms []*streams.Stream // by device; nothing else is queued
 }
 
-// unranked returns an error for steps that ranks cannot make.
+// unranked returns an error for steps that ranks cannot run.
 func unranked(r *Runner) error {
 	if err := unfused(r); err != nil {
 		return err
 	}
 	if n := len(r.step.Stages); n != 1 {
-		return fmt.Errorf("runs steps of one stage, and there are %d", n)
+		return fmt.Errorf("runs steps of one stage, got %d", n)
 	}
 	if n := len(r.place.Devices); n > ranks.MaxDevices {
-		return fmt.Errorf("has ranks on %d devices at most, and there are %d", ranks.MaxDevices, n)
+		return fmt.Errorf("must have at most %d devices, got %d", ranks.MaxDevices, n)
 	}
 	st := &r.step.Stages[0]
 	if len(st.Point.Reductions) > 0 {
-		return fmt.Errorf("takes no reductions, and stage 0 %q has some", st.title())
+		return fmt.Errorf("must have no reductions, got some in stage 0 %q", st.title())
 	}
 	for _, v := range r.step.Measured {
 		arrays, _ := v.Spec.Arrays()
 		if _, real := v.real(); !real || arrays < v.Spec.Components || v.Levels() < 2 {
-			return fmt.Errorf("takes norms from fields, and %q has %d components in %d arrays and %d levels of %v",
+			return fmt.Errorf("takes norms from fields: %q must have an array per component, %d, and two levels of "+
+				"reals, got %d arrays and %d levels of %v",
 				v.Spec.Name, max(1, v.Spec.Components), arrays, v.Levels(), v.Spec.Element)
 		}
 	}
 	for _, a := range r.place.Devices {
 		for _, b := range r.place.Devices {
 			if reached, err := a.CanAccess(b); a != b && (err != nil || !reached) {
-				return errors.Join(fmt.Errorf("has ranks that notify each other, and %v does not reach %v", a, b), err)
+				return errors.Join(fmt.Errorf("needs access between all devices, got none from %v to %v", a, b), err)
 			}
 		}
 	}
@@ -74,6 +75,9 @@ func unranked(r *Runner) error {
 }
 
 func newRanks(r *run, _ Options) ([]worker, error) {
+	if err := r.feed(fedSteps, (*Stage).changes); err != nil {
+		return nil, err
+	}
 	all, err := r.stageRanks()
 	if err != nil {
 		return nil, err
@@ -95,6 +99,16 @@ func newRanks(r *run, _ Options) ([]worker, error) {
 	if d := devices[0]; d.GoKernels {
 		options.Ranks = max(fewestHostRanks, d.Cores)
 	}
+	for i, d := range devices { // their kernels are compiled ahead; what follows ends without those of ranks
+		s, err := r.newStream(d, streams.Normal, "norms")
+		if err != nil {
+			return nil, err
+		}
+		t.norms = append(t.norms, s)
+		if err := r.takeFromFields(r.subdomains[i]); err != nil {
+			return nil, err
+		}
+	}
 	t.world, err = ranks.New(r.compiler, devices, nil, program, options)
 	if errors.Is(err, ranks.ErrNoRoom) {
 		return nil, fmt.Errorf("scheme: %w: %s: %w", ErrUnsuited, Ranks, err)
@@ -106,21 +120,13 @@ func newRanks(r *run, _ Options) ([]worker, error) {
 	if err := t.tiles.Cut(t.world.Ranks()); err != nil {
 		return nil, err
 	}
-	for i, d := range devices {
+	for i := range devices {
 		t.spans = append(t.spans, sweep.RankSpan{Steps: t.tiles.Table(i), Length: r.step.Length})
-		s, err := r.newStream(d, streams.Normal, "norms")
-		if err != nil {
-			return nil, err
-		}
-		t.norms = append(t.norms, s)
-		if err := r.takeFromFields(r.subdomains[i]); err != nil {
-			return nil, err
-		}
 	}
 	return []worker{t}, nil
 }
 
-// onHost runs the steps of a rank on a host device. See rank_steps.cuh why it waits for nothing else.
+// onHost runs the steps of a rank on a CPU device. rank_steps.cuh explains why it waits for nothing else.
 func (t *tiled) onHost(r *ranks.Rank) {
 	span, device, me := ranks.Data[sweep.RankSpan](r), r.Device(), r.Index(ranks.Device)
 	partners := t.tiles.Partners(device, me)
@@ -145,16 +151,19 @@ func (t *tiled) queues() (all []queue) {
 	return all
 }
 
-// maxQueued is how many steps a round may have: those of one launch.
-func (t *tiled) maxQueued() int64 { return 1 << 20 }
+func (t *tiled) maxQueued() int64 { return t.mostSteps() }
 
-// steps runs the steps: norms that were queued before have been taken then, and these steps are done when it returns.
+// steps runs the steps: norms queued before have been taken then, and these steps are finished when it
+// returns.
 func (t *tiled) steps(first, last int64, norms bool) error {
+	for i := range t.spans {
+		if err := t.frames[i].Queue(t.norms[i], t.moment(first), last-first+1); err != nil {
+			return err
+		}
+		t.spans[i].Step, t.spans[i].Count = t.done+first, last-first+1
+	}
 	if err := t.sync(); err != nil {
 		return err
-	}
-	for i := range t.spans {
-		t.spans[i].Step, t.spans[i].Count = t.done+first, last-first+1
 	}
 	if err := ranks.Run(context.Background(), t.world, t.spans); err != nil || !norms {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// countingPoint adds 1 to every value, and sums up and compares what it writes.
+// countingPoint adds 1 to every value, and reduces its results by sum and min.
 func countingPoint() *sweep.Point {
 	return &sweep.Point{
 		Name: "counting", Dims: 3,
@@ -34,7 +34,7 @@ func countingPoint() *sweep.Point {
 	}
 }
 
-// reducedAlone is stages that add 1 to a variable, and of which the second, which writes nothing, takes the reductions
+// reducedAlone is stages that add 1 to a variable; the second, which writes nothing, takes the reductions
 // from neighbors of each point.
 func reducedAlone(u *Variable) []Stage {
 	count, look := countingPoint(), countingPoint()
@@ -66,8 +66,8 @@ func reducedAlone(u *Variable) []Stage {
 	}
 }
 
-// Every scheme but ranks, which rejects them, takes the reductions of point functions, at every step that is looked at,
-// also of stages that write nothing. Blocked takes steps of one stage that writes.
+// Every scheme except ranks, which rejects them, takes the reductions of point functions, at every check,
+// also of stages that write nothing. Blocked supports steps of one stage that writes.
 func TestReductionsOfEveryScheme(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	every := func(t *testing.T, set *testdevices.Set) {
@@ -111,7 +111,8 @@ func TestReductionsOfEveryScheme(t *testing.T) {
 	t.Run("backend=cuda-on-cpu", func(t *testing.T) { every(t, testdevices.CPUBesideThreads(t, 2)) })
 }
 
-// counts fails the test unless the reductions of steps that add 1 to so many points are right at every check.
+// counts fails the test unless the reductions of steps that add 1 to the given number of points are right at
+// every check.
 func counts(t testing.TB, r Result, o Options, points int64) {
 	t.Helper()
 	for _, check := range append(r.History, r.Check) {
@@ -124,13 +125,13 @@ func counts(t testing.TB, r Result, o Options, points int64) {
 	}
 }
 
-// Reductions and norms of any step of a group are of owned points, each once, whatever ghosts are swept. Fused sweeps both
-// at once, and rejects reductions.
+// Reductions and norms of any step of a group cover owned points, each once, for any swept ghosts. Fused
+// sweeps both together, and rejects reductions.
 func TestReductionsOfGroups(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
 		if len(set.Devices) < 2 {
-			t.Skip("SKIPPED: one GPU has no neighbour")
+			t.Skip("SKIPPED: one GPU has no neighbor")
 		}
 		for _, name := range []Scheme{Baseline, TwoStream, Assisted, Graph, Blocked, Fused} {
 			t.Run(string(name), func(t *testing.T) { reducesOwnedPoints(t, set, name) })
@@ -146,7 +147,7 @@ func reducesOwnedPoints(t *testing.T, set *testdevices.Set, name Scheme) {
 	o := Options{Scheme: name, Steps: graphSteps + 5, CheckEvery: 2, History: true, Limit: testLimit}
 	r, err := runnerFor(t, set, step, name).Run(t.Context(), o)
 	if name == Fused {
-		wants(t, "fused", err, ErrUnsuited, "reductions are of owned points alone")
+		wants(t, "fused", err, ErrUnsuited, "must have no reductions")
 		return
 	}
 	succeeds(t, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// openHost opens host devices, for New.
+// openHost opens CPU devices, for New.
 func openHost(t *testing.T, n int) (*halo.Session, *testdevices.Set) {
 	t.Helper()
 	t.Setenv("HALOX_CACHE", t.TempDir())
@@ -28,12 +28,13 @@ func openHost(t *testing.T, n int) (*halo.Session, *testdevices.Set) {
 	return session, &testdevices.Set{Devices: session.Devices, Links: session.Links, Compiler: session.Compiler}
 }
 
-// A step whose accesses would race, or mean something else than they say, is refused.
-func TestAccessesThatMakeNoSense(t *testing.T) {
+// A step whose accesses would race, or are inconsistent, is rejected.
+func TestInvalidAccesses(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	step := newStep(t, set, 1, 16)
 	u := step.Measured[0]
 	w := newVariable(t, step.placement(), halo.Spec{Name: "w", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 1)
+	k := newVariable(t, step.placement(), halo.Spec{Name: "k", Element: halo.Float64, Constant: []bool{false, true, true}}, 1)
 	point := countingPoint()
 	flat := *point
 	flat.Dims = 2
@@ -41,18 +42,19 @@ func TestAccessesThatMakeNoSense(t *testing.T) {
 		stage Stage
 		says  string
 	}{
-		"the newest level is written":   {Stage{Reads: []Access{u.At(0, nil)}, Writes: []Access{u.At(0, nil)}, Point: point}, "level +1"},
-		"an old level is written":       {Stage{Reads: []Access{u.At(0, nil)}, Writes: []Access{u.At(-1, nil)}, Point: point}, "level +1"},
-		"one level, one name":           {Stage{Reads: []Access{w.At(0, nil)}, Writes: []Access{w.At(0, nil)}, Point: point}, ""},
-		"one level, by +1":              {Stage{Reads: []Access{w.At(0, nil)}, Writes: []Access{w.At(1, nil)}, Point: point}, ""},
-		"in place under two names":      {Stage{Reads: []Access{w.At(0, nil)}, Writes: []Access{w.At(1, nil).Named("next")}, Point: point}, "give both accesses one name"},
-		"a second name of what changes": {Stage{Reads: []Access{w.At(0, nil), w.At(0, nil).Named("w2")}, Writes: []Access{w.At(0, nil)}, Point: point}, "give both accesses one name"},
-		"read twice":                    {Stage{Reads: []Access{w.At(0, nil), w.At(0, nil)}, Writes: []Access{w.At(0, nil)}, Point: point}, "read twice"},
-		"in place by kernels":           {Stage{Reads: []Access{w.At(0, nil).Named("a")}, Writes: []Access{w.At(0, nil)}, Kernels: nothing}, ""},
-		"around by kernels":             {Stage{Reads: []Access{w.At(0, stencil.Star(3, 1)).Named("a")}, Writes: []Access{w.At(0, nil)}, Kernels: nothing}, "one level more"},
-		"written twice":                 {Stage{Writes: []Access{u.At(1, nil), u.At(1, nil).Named("u2")}, Kernels: nothing}, "written twice"},
-		"written twice in place":        {Stage{Writes: []Access{w.At(0, nil), w.At(1, nil)}, Kernels: nothing}, "written twice"},
-		"other dimensions":              {Stage{Reads: []Access{u.At(0, nil)}, Writes: []Access{u.At(1, nil).Named("next")}, Point: &flat}, "set Point.Dims"},
+		"the newest level is written": {Stage{Reads: []Access{u.At(0, nil)}, Writes: []Access{u.At(0, nil)}, Point: point}, "level +1"},
+		"an old level is written":     {Stage{Reads: []Access{u.At(0, nil)}, Writes: []Access{u.At(-1, nil)}, Point: point}, "level +1"},
+		"one level, one name":         {Stage{Reads: []Access{w.At(0, nil)}, Writes: []Access{w.At(0, nil)}, Point: point}, ""},
+		"one level, by +1":            {Stage{Reads: []Access{w.At(0, nil)}, Writes: []Access{w.At(1, nil)}, Point: point}, ""},
+		"in place under two names":    {Stage{Reads: []Access{w.At(0, nil)}, Writes: []Access{w.At(1, nil).Named("next")}, Point: point}, "both accesses must have one name"},
+		"a second name in place":      {Stage{Reads: []Access{w.At(0, nil), w.At(0, nil).Named("w2")}, Writes: []Access{w.At(0, nil)}, Point: point}, "both accesses must have one name"},
+		"read twice":                  {Stage{Reads: []Access{w.At(0, nil), w.At(0, nil)}, Writes: []Access{w.At(0, nil)}, Point: point}, "must be read by only one access"},
+		"in place by kernels":         {Stage{Reads: []Access{w.At(0, nil).Named("a")}, Writes: []Access{w.At(0, nil)}, Kernels: nothing}, ""},
+		"around by kernels":           {Stage{Reads: []Access{w.At(0, stencil.Star(3, 1)).Named("a")}, Writes: []Access{w.At(0, nil)}, Kernels: nothing}, "add a level to the variable"},
+		"a constant is written":       {Stage{Reads: []Access{u.At(0, nil)}, Writes: []Access{k.At(1, nil)}, Kernels: nothing}, "is constant along an axis, and must not be written"},
+		"written twice":               {Stage{Writes: []Access{u.At(1, nil), u.At(1, nil).Named("u2")}, Kernels: nothing}, "must not be written twice"},
+		"written twice in place":      {Stage{Writes: []Access{w.At(0, nil), w.At(1, nil)}, Kernels: nothing}, "must not be written twice"},
+		"other dimensions":            {Stage{Reads: []Access{u.At(0, nil)}, Writes: []Access{u.At(1, nil).Named("next")}, Point: &flat}, "set Point.Dims"},
 	} {
 		err := (&Step{Stages: []Stage{c.stage}}).Check()
 		wants(t, name, err, nil, c.says)
@@ -64,8 +66,8 @@ func nothing(Region) (Launch, error) {
 	return func(*streams.Stream, int64, float64) error { return nil }, nil
 }
 
-// Options that would be left aside are refused, by New and by Run, with what to set.
-func TestOptionsThatMakeNoSense(t *testing.T) {
+// Inconsistent options are rejected, by New and by Run, with a suggestion.
+func TestInvalidOptions(t *testing.T) {
 	session, set := openHost(t, 1)
 	step := newStep(t, set, 1, 16)
 	bare := *step
@@ -75,17 +77,17 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		o    Options
 		says string
 	}{
-		"an unknown norm":            {step, Options{Norm: "l1", Tolerance: 1, CheckEvery: 1}, `Options.Norm "l1": it is "max" or "l2"`},
-		"a norm nobody asks for":     {step, Options{Norm: "largest"}, `it is "max" or "l2"`},
+		"an unknown norm":            {step, Options{Norm: "l1", Tolerance: 1, CheckEvery: 1}, `Options.Norm must be "max" or "l2", got "l1"`},
+		"an unknown unused norm":     {step, Options{Norm: "largest"}, `must be "max" or "l2"`},
 		"a tolerance without norms":  {&bare, Options{Tolerance: 1, CheckEvery: 1}, "Step.Measured"},
-		"a tolerance without looks":  {step, Options{Tolerance: 1}, "Options.CheckEvery"},
+		"a tolerance without checks": {step, Options{Tolerance: 1}, "Options.CheckEvery"},
 		"a history of nothing":       {&bare, Options{History: true, CheckEvery: 1}, "Step.Measured"},
-		"a negative tolerance":       {step, Options{Tolerance: -1, CheckEvery: 1}, "Options.Tolerance is -1"},
-		"a tolerance of no number":   {step, Options{Tolerance: math.NaN(), CheckEvery: 1}, "Options.Tolerance is NaN"},
-		"looks every -1 steps":       {step, Options{CheckEvery: -1}, "Options.CheckEvery is -1"},
-		"an order of another scheme": {step, Options{Scheme: Assisted, Order: Pairwise}, "no order"},
-		"no such order":              {step, Options{Scheme: TwoStream, Order: "random"}, `no order "random"`},
-		"no such scheme":             {step, Options{Scheme: "fastest"}, `"fastest" is no scheme`},
+		"a negative tolerance":       {step, Options{Tolerance: -1, CheckEvery: 1}, "none), got -1"},
+		"a tolerance of no number":   {step, Options{Tolerance: math.NaN(), CheckEvery: 1}, "none), got NaN"},
+		"checks every -1 steps":      {step, Options{CheckEvery: -1}, "divergence), got -1"},
+		"an order of another scheme": {step, Options{Scheme: Assisted, Order: Pairwise}, "order"},
+		"no such order":              {step, Options{Scheme: TwoStream, Order: "random"}, `got "random"`},
+		"no such scheme":             {step, Options{Scheme: "fastest"}, `got "fastest"`},
 	} {
 		wants(t, name+": New", errOf(New(t.Context(), session, c.step, c.o)), nil, c.says)
 		x := runnerFor(t, set, c.step, TwoStream)
@@ -95,15 +97,15 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		}
 	}
 	x := runnerFor(t, set, step, TwoStream)
-	if _, err := x.Steps(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "a run of 0 steps") || strings.Contains(err.Error(), "tolerance") {
+	if _, err := x.Steps(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "must be at least 1, got 0") || strings.Contains(err.Error(), "tolerance") {
 		t.Errorf("no steps: %v", err)
 	}
 	wants(t, "a negative limit", errOf(x.Run(t.Context(), Options{Steps: 1, Limit: -1})), nil, "Options.Limit")
 }
 
-// A run that has diverged ends at the next check of its norms: of a short run at its end, and without CheckEvery some
-// time later.
-func TestARunThatDivergesEnds(t *testing.T) {
+// A run that diverges ends at the next check of its norms: a short run at its end, and without CheckEvery
+// after some time.
+func TestDivergence(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	for _, name := range All() {
 		for _, c := range []struct {
@@ -128,8 +130,8 @@ func TestARunThatDivergesEnds(t *testing.T) {
 	}
 }
 
-// A runner that is closed, or whose variables are, runs no step, under any scheme, on one device or two.
-func TestWhatIsClosedMakesNoStep(t *testing.T) {
+// A closed runner, or one with closed variables, does not run, with any scheme, on one device or two.
+func TestClosedRunners(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		set := testdevices.Host(t, n)
 		for _, name := range All() {
@@ -143,7 +145,7 @@ func TestWhatIsClosedMakesNoStep(t *testing.T) {
 	}
 }
 
-// A session that is closed says so.
+// Methods of a closed session return an error.
 func TestAClosedSession(t *testing.T) {
 	session, set := openHost(t, 2)
 	step := newStep(t, set, 2, 16)
@@ -152,14 +154,14 @@ func TestAClosedSession(t *testing.T) {
 	wants(t, "Cut", errOf(session.Cut(t.Context(), halo.Cutting{Size: []int{8, 8}})), nil, "the session is closed")
 }
 
-// What a callback does wrong, by panic or by returning nothing, is an error that says whose it was.
+// Errors of callbacks, panics or nil results, name the callback.
 func TestCallbacksThatFail(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	type parameters struct{ A float64 }
 	swept := func(change func(st *Stage)) func(s *Step) {
 		return func(s *Step) { change(&s.Stages[0]) }
 	}
-	given := func(f func(step int64) any) func(s *Step) {
+	given := func(f func(sweep.Moment, any) error) func(s *Step) {
 		return swept(func(st *Stage) {
 			st.Point.Parameters, st.Parameters = parameters{1}, f
 		})
@@ -173,19 +175,22 @@ func TestCallbacksThatFail(t *testing.T) {
 		says    string
 		kernels bool
 	}{
-		"no launch":      {swept(func(st *Stage) { st.Kernels = func(Region) (Launch, error) { return nil, nil } }), Options{}, "returned no launch (nil)", true},
+		"no launch":      {swept(func(st *Stage) { st.Kernels = func(Region) (Launch, error) { return nil, nil } }), Options{}, "must not return nil, got nil for", true},
 		"Kernels panics": {swept(func(st *Stage) { st.Kernels = func(Region) (Launch, error) { panic("mine") } }), Options{}, `Stage.Kernels of stage "sweep" panicked: mine`, true},
 		"a launch panics": {swept(func(st *Stage) {
 			st.Kernels = func(Region) (Launch, error) {
 				return func(*streams.Stream, int64, float64) error { panic("mine") }, nil
 			}
 		}), Options{}, `a launch of Stage.Kernels of stage "sweep" panicked: mine`, true},
-		"no parameters":               {given(func(int64) any { return nil }), Options{}, "returned nil for step 1", false},
-		"no parameters later":         {given(func(step int64) any { return map[bool]any{true: &parameters{2}}[step < 3] }), Options{}, "returned nil for step 3", false},
-		"a nil pointer of parameters": {given(func(int64) any { return (*parameters)(nil) }), Options{}, "is nil", false},
-		"parameters panic":            {given(func(int64) any { panic("mine") }), Options{}, `Stage.Parameters of stage "sweep" panicked: mine`, false},
-		"no profile":                  {wall(boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile { return nil }}), Options{}, "returned no profile", false},
-		"making a profile panics":     {wall(boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile { panic("mine") }}), Options{}, "Condition.Profile at face", false},
+		"parameters fail": {given(func(m sweep.Moment, _ any) error {
+			if m.Step < 3 {
+				return nil
+			}
+			return errors.New("mine")
+		}), Options{}, `Stage.Parameters of stage "sweep", step 3: mine`, false},
+		"parameters panic":        {given(func(sweep.Moment, any) error { panic("mine") }), Options{}, `Stage.Parameters of stage "sweep" panicked: mine`, false},
+		"no profile":              {wall(boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile { return nil }}), Options{}, "returned a nil Profile", false},
+		"making a profile panics": {wall(boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile { panic("mine") }}), Options{}, "Condition.Profile at face", false},
 		"a profile panics": {wall(boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile {
 			return func([]float64, domain.Vec, float64) { panic("mine") }
 		}}), Options{}, `of field "u" panicked: mine`, false},
@@ -217,8 +222,8 @@ func TestCallbacksThatFail(t *testing.T) {
 	}
 }
 
-// An error after the last step does not speak of steps that there are not.
-func TestRoundsSayTheirSteps(t *testing.T) {
+// An error after the last step does not mention later steps.
+func TestRoundString(t *testing.T) {
 	for want, r := range map[string]round{"in steps 3 to 5": {first: 3, last: 5}, "in step 3": {first: 3, last: 3}, "after step 1": {first: 2, last: 1}} {
 		if r.String() != want {
 			t.Errorf("got %q, want %q", r, want)
@@ -226,8 +231,8 @@ func TestRoundsSayTheirSteps(t *testing.T) {
 	}
 }
 
-// New refuses the step that its scheme cannot run.
-func TestNewRefusesWhatDoesNotSuit(t *testing.T) {
+// New rejects steps that its scheme does not support.
+func TestNewChecksScheme(t *testing.T) {
 	custom := func(s *Step) { s.Measured[0].Boundary[0] = boundary.Condition{Kind: boundary.Custom, Kernel: noKernel} }
 	profile := func(s *Step) {
 		s.Measured[0].Boundary[0] = boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile { return func([]float64, domain.Vec, float64) {} }}
@@ -242,13 +247,10 @@ func TestNewRefusesWhatDoesNotSuit(t *testing.T) {
 		"resident, kernels":        {Resident, own},
 		"ranks, kernels":           {Ranks, own},
 		"ranks, two stages":        {Ranks, func(s *Step) { s.Stages = append(s.Stages, s.Stages[0]) }},
-		"what changes, in a graph": {Graph, func(s *Step) { own(s); s.Stages[0].Changing = true }},
-		"the step's number, in graph": {Graph, func(s *Step) {
-			s.Stages[0].Point = &sweep.Point{Name: "f", Dims: 3, CUDA: "f() p.step()", Go: func(*sweep.Row) {}}
-		}},
-		"a face's kernel, fused": {Fused, custom},
-		"a profile, ranks":       {Ranks, profile},
-		"a profile, resident":    {Resident, profile},
+		"changing launches, graph": {Graph, func(s *Step) { own(s); s.Stages[0].Changing = true }},
+		"a face's kernel, fused":   {Fused, custom},
+		"a profile, ranks":         {Ranks, profile},
+		"a profile, resident":      {Resident, profile},
 	} {
 		step := newStep(t, set, 2, 16)
 		c.change(step)
@@ -258,12 +260,12 @@ func TestNewRefusesWhatDoesNotSuit(t *testing.T) {
 	}
 }
 
-// untuned is scheme blocked with passes that nothing has timed: all count as faster than sweeps. Exchanges overlap the
-// interior wherever they can.
+// untuned is scheme blocked with passes that are not timed: all count as faster than sweeps. Exchanges
+// overlap the interior if possible.
 const untuned Scheme = "untuned"
 
-// overlaps counts subdomains, of all runs: those that exchange beside the interior, those that have a kernel for a
-// last pass that stores ghosts of neighbours, and those whose passes do.
+// overlaps counts subdomains over all runs: those that overlap exchanges with the interior, those with a
+// kernel for a last pass that stores ghosts of neighbors, and those whose passes do.
 type overlaps struct{ overlapped, Kernels, Stores int }
 
 // addUntuned adds it for a test, and returns how its subdomains exchange.
@@ -297,8 +299,8 @@ func addUntuned(t testing.TB) *overlaps {
 	return found
 }
 
-// passStep is a step that scheme blocked makes, over a variable of some levels and a coefficient.
-func passStep(t *testing.T, set *testdevices.Set, levels int, stagger [3]bool) (step *Step, u, c *Variable) {
+// passStep is a step that scheme blocked supports, over a variable of some levels and a coefficient.
+func passStep(t *testing.T, set *testdevices.Set, levels int, stagger ...bool) (step *Step, u, c *Variable) {
 	t.Helper()
 	place := placed(t, set.Devices, []int{20, 17, 13}, [3]bool{}, domain.Vec{1, 1, 1})
 	width := domain.UniformRadius(3, 2)
@@ -332,30 +334,29 @@ func spreading() *sweep.Point {
 	}
 }
 
-// Scheme blocked says what of a step it cannot make.
-func TestStepsThatNoPassMakes(t *testing.T) {
+// Scheme blocked names the part of a step that it does not support.
+func TestStepsNotSuitedToBlocked(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	for name, c := range map[string]struct {
 		levels  int
-		stagger [3]bool
+		stagger []bool
 		change  func(s *Step, u, c *Variable)
 		says    string
 	}{
-		"all is there":         {2, [3]bool{}, func(*Step, *Variable, *Variable) {}, ""},
-		"two stages":           {2, [3]bool{}, func(s *Step, _, _ *Variable) { s.Stages = append(s.Stages, s.Stages[0]) }, "runs steps of one stage, not of 2"},
-		"three levels":         {3, [3]bool{}, func(*Step, *Variable, *Variable) {}, `"u" has 3 levels`},
-		"a staggered variable": {2, [3]bool{true}, func(*Step, *Variable, *Variable) {}, `"u" is staggered`},
-		"written and not read": {2, [3]bool{}, func(s *Step, u, c *Variable) { s.Stages[0].Reads = []Access{c.At(0, nil).Named("u"), c.At(0, nil)} }, "without reading it"},
-		"the level before":     {2, [3]bool{}, func(s *Step, u, c *Variable) { s.Stages[0].Reads[1] = u.At(-1, nil).Named("next") }, `reads level -1 of "u"`},
-		"in place":             {2, [3]bool{}, func(s *Step, u, c *Variable) { s.Stages[0].Writes = append(s.Stages[0].Writes, c.At(0, nil)) }, `"c" has one level, which is updated in place`},
-		"a boundary of its own": {2, [3]bool{}, func(_ *Step, u, _ *Variable) {
+		"valid":                {2, nil, func(*Step, *Variable, *Variable) {}, ""},
+		"two stages":           {2, nil, func(s *Step, _, _ *Variable) { s.Stages = append(s.Stages, s.Stages[0]) }, "runs steps of one stage, got 2"},
+		"three levels":         {3, nil, func(*Step, *Variable, *Variable) {}, `got 3 for "u"`},
+		"a staggered variable": {2, []bool{true, false, false}, func(*Step, *Variable, *Variable) {}, `staggered variables such as "u"`},
+		"written and not read": {2, nil, func(s *Step, u, c *Variable) { s.Stages[0].Reads = []Access{c.At(0, nil).Named("u"), c.At(0, nil)} }, "must read \"u\", which it writes"},
+		"the level before":     {2, nil, func(s *Step, u, c *Variable) { s.Stages[0].Reads[1] = u.At(-1, nil).Named("next") }, `must read level 0 of "u", got -1`},
+		"in place":             {2, nil, func(s *Step, u, c *Variable) { s.Stages[0].Writes = append(s.Stages[0].Writes, c.At(0, nil)) }, `"c" must have two levels, got one`},
+		"a user boundary": {2, nil, func(_ *Step, u, _ *Variable) {
 			u.Boundary[0] = boundary.Condition{Kind: boundary.Custom, Kernel: noKernel}
-		}, `blocked runs steps between boundaries that halox sets, and one of "u" has a user kernel`},
-		"parameters that change":  {2, [3]bool{}, func(s *Step, _, _ *Variable) { s.Stages[0].Parameters = func(int64) any { return nil } }, "changes from step to step"},
-		"a coefficient of levels": {2, [3]bool{}, func(s *Step, u, c *Variable) { c.levels = append(c.levels, c.levels[0]) }, "levels read in turn"},
+		}, `blocked does not support user kernels at boundaries, as "u" has`},
+		"a coefficient of levels": {2, nil, func(s *Step, u, c *Variable) { c.levels = append(c.levels, c.levels[0]) }, "must have one level, got 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			step, u, v := passStep(t, set, c.levels, c.stagger)
+			step, u, v := passStep(t, set, c.levels, c.stagger...)
 			c.change(step, u, v)
 			_, err := runnerBy(t, set, step, p2p.Staged).Run(t.Context(), Options{Scheme: Blocked, Steps: 1, Limit: testLimit})
 			wants(t, name, err, map[bool]error{true: ErrUnsuited}[c.says != ""], c.says)
@@ -365,7 +366,8 @@ func TestStepsThatNoPassMakes(t *testing.T) {
 
 func noKernel(boundary.Slab) (*streams.Kernel, error) { return nil, nil }
 
-// groupStep is a step in groups of three over two devices, with ghosts as it needs them but for what change does.
+// groupStep is a step in groups of three over two devices, with the ghosts that it needs except for what
+// change does.
 func groupStep(t *testing.T, set *testdevices.Set, periodic bool, change func(*halo.Spec, *Step)) *Step {
 	t.Helper()
 	place := placed(t, set.Devices, []int{12, 10, 16}, [3]bool{periodic}, domain.Vec{1, 1, 2})
@@ -382,8 +384,8 @@ func groupStep(t *testing.T, set *testdevices.Set, periodic bool, change func(*h
 	return step
 }
 
-// A step whose ghosts cannot be swept is refused, with what it lacks.
-func TestGroupsThatCannotBe(t *testing.T) {
+// A step whose ghosts cannot be swept is rejected, with the missing ghosts.
+func TestInvalidGroups(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	placed := sweep.Point{
 		Name: "placed", Dims: 3, CUDA: "template <typename P> __device__ __forceinline__ void placed(P &p) { p.set(next, p.at(u) + p.i()); }", Go: func(*sweep.Row) {},
@@ -395,31 +397,31 @@ func TestGroupsThatCannotBe(t *testing.T) {
 		change   func(*halo.Spec, *Step)
 		says     string
 	}{
-		"all is there":        {false, func(*halo.Spec, *Step) {}, ""},
-		"a negative number":   {false, func(_ *halo.Spec, s *Step) { s.Group = -1 }, "must be 0 or more, got -1"},
-		"more than are ready": {false, func(_ *halo.Spec, s *Step) { s.Group = 34 }, "must be at most 32, got 34"},
-		"narrow ghosts":       {false, func(s *halo.Spec, _ *Step) { s.Width.Plus[2] = 2 }, "2 layers of ghosts in z+, and 3 times what a step reaches is 3"},
-		"no edges":            {false, func(s *halo.Spec, _ *Step) { s.Connectivity = halo.Faces }, "no ghosts in edges and corners"},
-		"staggered":           {false, func(s *halo.Spec, _ *Step) { s.Stagger[1] = true }, "staggered"},
+		"valid":             {false, func(*halo.Spec, *Step) {}, ""},
+		"a negative number": {false, func(_ *halo.Spec, s *Step) { s.Group = -1 }, "must be at least 0, got -1"},
+		"too long a group":  {false, func(_ *halo.Spec, s *Step) { s.Group = 34 }, "must be at most 32, got 34"},
+		"narrow ghosts":     {false, func(s *halo.Spec, _ *Step) { s.Width.Plus[2] = 2 }, "2 layers of ghosts in z+, must have 3 (3 times the radius of a step)"},
+		"no edges":          {false, func(s *halo.Spec, _ *Step) { s.Connectivity = halo.Faces }, "must have ghosts in edges and corners"},
+		"staggered":         {false, func(s *halo.Spec, _ *Step) { s.Stagger = []bool{false, true, false} }, "staggered"},
 		"ghosts by component": {false, func(s *halo.Spec, _ *Step) {
 			s.Components, s.SoA, s.Widths = 2, true, []domain.Radius{s.Width, s.Width}
-		}, "components with different ghosts"},
-		"a place between walls":         {false, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &placed}} }, ""},
-		"a place across a periodic end": {true, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &placed}} }, `stage 0 "placed" asks where a point lies along x, which is periodic`},
-		"a place along other axes":      {true, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &beside}} }, ""},
+		}, "equal ghosts for all components"},
+		"a position between boundaries":  {false, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &placed}} }, ""},
+		"a position across periodic end": {true, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &placed}} }, `stage 0 "placed" uses the position of a point along x, which is periodic`},
+		"a position along other axes":    {true, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &beside}} }, ""},
 	} {
 		err := groupStep(t, set, c.periodic, c.change).Check()
 		wants(t, name, err, nil, c.says)
 	}
 }
 
-// Schemes that exchange after each step say so, and faces with kernels of their own cannot follow ghosts.
-func TestGroupsThatDoNotSuit(t *testing.T) {
+// Schemes that exchange after each step reject groups, and user kernels at boundaries do not support them.
+func TestUnsuitedGroups(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	step := groupStep(t, set, false, func(*halo.Spec, *Step) {})
 	_, err := runnerBy(t, set, step, p2p.Direct).Run(t.Context(), Options{Scheme: Ranks, Steps: 1})
 	wants(t, "ranks", err, ErrUnsuited, "exchanges after each step")
 	step.variables()[0].Boundary[0] = boundary.Condition{Kind: boundary.Custom, Kernel: func(boundary.Slab) (*streams.Kernel, error) { return nil, nil }}
 	_, err = NewRunner(t.Context(), step, must(step.Plan(set.Links, p2p.Direct))(t), set.Compiler)
-	wants(t, "a boundary with a user kernel", err, nil, "no ghosts beyond those of neighbours")
+	wants(t, "a boundary with a user kernel", err, nil, "do not set ghosts next to those of neighbors")
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/halox/halox/p2p"
 )
 
-// Resident is the scheme in which one kernel per device runs all steps of a round, without the host. With several steps
-// between two exchanges, on GPUs, it takes steps of stars of radius 1 whose fields stay on the multiprocessors with
-// ghosts as wide.
+// Resident is the scheme in which one kernel per device runs all steps of a round, without the host. With
+// several steps between two exchanges, on GPUs, it supports steps of stars of radius 1 whose fields, with
+// their wider ghosts, stay on the multiprocessors.
 const Resident Scheme = "resident"
 
 func residentScheme() *definition {
@@ -16,7 +16,7 @@ func residentScheme() *definition {
 		name: Resident,
 		needs: Needs{
 			Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Steady: true,
-			Groups: true, Within: true,
+			Groups: true, LocalGroups: true,
 		},
 		unfit: unforwarded, make: newResident, onGPUs: true,
 	}
@@ -30,6 +30,9 @@ type resident struct {
 }
 
 func newResident(r *run, o Options) ([]worker, error) {
+	if err := r.feed(fedSteps, (*Stage).changes); err != nil {
+		return nil, err
+	}
 	ranks, err := r.stageRanks()
 	if err != nil {
 		return nil, err
@@ -49,20 +52,17 @@ func newResident(r *run, o Options) ([]worker, error) {
 	})
 }
 
-// maxQueued is how many steps a round may have: those of one launch do not fill a queue.
-func (r *resident) maxQueued() int64 { return 1 << 20 }
+func (r *resident) maxQueued() int64 { return r.mostSteps() }
 
 func (r *resident) steps(first, last int64, norms bool) error {
 	r.stream.BeginStep(first)
+	if err := r.frames[r.rank].Queue(r.stream, r.moment(first), last-first+1); err != nil {
+		return err
+	}
 	if err := r.kernel.Queue(r.stream, r.moment(first), last-first+1, norms); err != nil || !norms {
 		return err
 	}
 	return r.total(last)
-}
-
-// moment is when a step begins.
-func (r *resident) moment(n int64) sweep.Moment {
-	return sweep.Moment{Step: r.done + n, Length: r.step.Length}
 }
 
 // maxEarly is the limit of kernels that compute all norms while they sweep.
@@ -90,7 +90,7 @@ func (r *resident) stepsWithNorms(first, last, every int64) error {
 
 func (r *resident) early() (norms []reduce.Norms, ended int64) { return r.kernel.Checked() }
 
-// sync waits for the streams, and looks whether the kernels gave up waiting.
+// sync waits for the streams, and checks whether the kernels reached their limit of waiting.
 func (r *resident) sync() error {
 	if err := r.syncAll(r.stream, r.norms); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// newSubdomain makes a subdomain ready.
+// newSubdomain prepares a subdomain.
 func newSubdomain(rank int, r *Runner) (*subdomain, error) {
 	d := &subdomain{rank: rank, device: r.place.Devices[rank]}
 	d.findMessages(r)
@@ -28,7 +28,7 @@ func newSubdomain(rank int, r *Runner) (*subdomain, error) {
 	return d, nil
 }
 
-// addPhase makes the stages of the steps of a phase ready.
+// addPhase prepares the stages of the steps of a phase.
 func (s *subdomain) addPhase(r *Runner, phase int) error {
 	var stages []stageLaunches
 	for i := range r.step.Stages {
@@ -51,9 +51,9 @@ func (s *subdomain) addPhase(r *Runner, phase int) error {
 	return nil
 }
 
-// totalsOf returns what is taken of the steps of a phase: what byStage returns, which may be nil, is taken by the
-// sweeps of stages, and the other norms from the fields after a step. swept reports whether sweeps take all. What it
-// makes is closed with owner.
+// totalsOf returns the norms and reductions of the steps of a phase: the sweeps of stages take those that
+// byStage returns, which may be nil, and the other norms are taken from the fields after a step. swept
+// reports whether sweeps take all. Closing owner frees what it makes.
 func (s *subdomain) totalsOf(
 	r *Runner, owner *streams.Resources, phase int, byStage func(stage int) []*sweep.Totals,
 ) (all []total, swept bool, err error) {
@@ -85,7 +85,7 @@ func (s *subdomain) totalsOf(
 	return all, swept, nil
 }
 
-// newStage makes a stage ready for the steps n, n + period, ...
+// newStage prepares a stage for the steps n, n + period, ...
 func (s *subdomain) newStage(r *Runner, i int, n int64) (made stageLaunches, err error) {
 	st := &r.step.Stages[i]
 	made.boxes = s.boxesOf(r, i, n)
@@ -97,7 +97,7 @@ func (s *subdomain) newStage(r *Runner, i int, n int64) (made stageLaunches, err
 	return made, err
 }
 
-// newKernels makes a stage of user kernels ready. In a dry run there are none of them.
+// newKernels prepares a stage with user kernels. A dry run makes none.
 func (s *subdomain) newKernels(st *Stage, n int64, made *stageLaunches) error {
 	if s.device.IsDry() {
 		return nil
@@ -122,15 +122,15 @@ func (s *subdomain) newKernels(st *Stage, n int64, made *stageLaunches) error {
 	return nil
 }
 
-// measureFields takes the norms of a variable from its fields after a step, over the points that stages sweep: no stage
-// takes them on its way. What it makes is closed with owner.
+// measureFields takes the norms of a variable from its fields after a step, over the points that stages
+// sweep, if no stage takes them during the sweep. Closing owner frees what it makes.
 func (s *subdomain) measureFields(r *Runner, variable int, n int64, owner *streams.Resources) (total, error) {
 	v := r.step.Measured[variable]
 	real, _ := v.real()
 	arrays, _ := v.Spec.Arrays()
 	if arrays < v.Spec.Components {
-		return nil, fmt.Errorf("scheme: %w: the norms of %q, whose %d components lie next to each other, are taken by "+
-			"the stage that writes it, where that reads the level before at the point",
+		return nil, fmt.Errorf("scheme: %w: the norms of %q, whose %d components are adjacent, can only be taken by "+
+			"the stage that writes it, if that reads the level before at the point",
 			ErrUnsuited, v.Spec.Name, v.Spec.Components)
 	}
 	reducer, err := reduce.NewNormReducer(r.compiler, s.device, real, r.step.Sums)
@@ -150,11 +150,10 @@ func (s *subdomain) measureFields(r *Runner, variable int, n int64, owner *strea
 	return all, nil
 }
 
-// NewRunner makes a step ready over a plan of Step.Plan: it compiles, and allocates all that steps
-// need. New does so for the devices of a session. The content of the variables does not matter yet.
-// When the context ends, so does NewRunner, before the next subdomain. Where processes share the grid all call it, and
-// where one cannot make its part ready, all return an error. Close frees what it made, and leaves
-// the variables.
+// NewRunner prepares a step with a plan of Step.Plan: it compiles, and allocates everything that steps need.
+// New does so for the devices of a session. The content of the variables does not matter yet. When the
+// context ends, it stops before the next subdomain. If processes share the grid, all of them call it; if one
+// fails, all return an error. Close frees what it made, but not the variables.
 func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler) (r *Runner, err error) {
 	if err := step.Check(); err != nil {
 		return nil, err
@@ -192,7 +191,7 @@ func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler)
 	return r, agree(r.place, "make the subdomains ready", r.addSubdomains(ctx))
 }
 
-// begin makes all ready that takes no other process.
+// begin prepares everything that needs no other process.
 func (r *Runner) begin(ctx context.Context, plan *Plan) error {
 	switch {
 	case ctx == nil:
@@ -209,7 +208,7 @@ func (r *Runner) begin(ctx context.Context, plan *Plan) error {
 	return r.addGhosts()
 }
 
-// addSubdomains makes those of this process ready.
+// addSubdomains prepares the subdomains of this process.
 func (r *Runner) addSubdomains(ctx context.Context) error {
 	r.subdomains = make([]*subdomain, len(r.place.Subdomains))
 	for _, rank := range r.local {
@@ -226,27 +225,42 @@ func (r *Runner) addSubdomains(ctx context.Context) error {
 	return nil
 }
 
-// run is one run of a step: what a scheme needs. What a scheme makes it adds to the run's
-// resources. Steps of a run count from 1.
+// run is one run of a step, as used by schemes. Schemes add what they make to the run's resources. Steps of a
+// run count from 1.
 type run struct {
 	resources streams.Resources
 	*Runner
 	threads *streams.WorkerGroup
-	credits []map[int]*streams.Signal // by stage and message, where one is needed, see credit
+	credits []map[int]*streams.Signal // by stage and message, if needed, see needsCredit
+	frames  map[int]*sweep.Frames     // by rank, see feed
 }
 
 // phase returns the phase of a step.
 func (r *run) phase(n int64) int { return int((r.done + n) % int64(r.period)) }
 
 // time returns the time of the level that a step computes.
-func (r *run) time(n int64) float64 { return float64(r.done+n) * r.step.Length }
+func (r *run) time(n int64) float64 { return r.moment(n).Time(1) }
+
+// moment is when a step begins.
+func (r *run) moment(n int64) sweep.Moment { return r.momentOf(r.done + n) }
+
+// timeWritten returns the time of what a stage of step n writes.
+func (r *run) timeWritten(stage int, n int64) float64 {
+	switch part := r.step.Stages[stage].Time; {
+	case part == Beginning:
+		return r.moment(n).Time(0)
+	case part > 0 && part < 1:
+		return r.moment(n).Time(part)
+	}
+	return r.time(n)
+}
 
 // launch queues a launch, unless it is nil. It is given the time at which the step begins.
 func (r *run) launch(s *streams.Stream, l Launch, n int64) error {
 	if l == nil {
 		return nil
 	}
-	return l(s, r.done+n, r.time(n-1))
+	return l(s, r.done+n, r.moment(n).Time(0))
 }
 
 // exchange returns the exchange after a stage of a step, nil if there is none.
@@ -266,7 +280,8 @@ func (r *run) exchangesUpTo(n int64) int64 {
 	return (r.done+n)/k - r.done/k
 }
 
-// exchangesTo numbers the stages after which an exchange may follow, from 1: it is that of such a stage.
+// exchangesTo numbers the stages after which an exchange may follow, from 1, and returns the number of such a
+// stage.
 func (r *run) exchangesTo(stage int, n int64) int64 {
 	if r.step.group() == 1 {
 		return r.substep(n, stage)
@@ -274,11 +289,11 @@ func (r *run) exchangesTo(stage int, n int64) int64 {
 	return r.exchangesUpTo(n)
 }
 
-// patience is how long a worker waits for its own device: less than others
-// wait for the worker, so that the error that comes first names the device.
+// patience is how long a worker waits for its own device: less than others wait for the worker, so that the
+// first error names the device.
 func (r *run) patience() time.Duration { return r.threads.Limit() / 2 }
 
-// newStream makes a stream of the run, which traces call by that name.
+// newStream makes a stream of the run, with a name for traces.
 func (r *run) newStream(
 	d *streams.Device, priority streams.Priority, name string, args ...any,
 ) (*streams.Stream, error) {
@@ -304,20 +319,21 @@ func (r *run) newEvents(d *streams.Device, events ...**streams.Event) error {
 	return nil
 }
 
-// refresh queues what the physical faces do to the ghosts of what a stage has written, after
-// the boundary region is swept and before messages leave: a message may carry ghosts that lie
-// between its points.
+// refresh queues the boundary conditions for the ghosts of the variables that a stage has written, after the
+// sweep of the boundary region and before messages are sent: a message may contain ghosts that are between
+// its points.
 func (r *run) refresh(d *subdomain, s *streams.Stream, stage int, n int64) error {
-	return r.eachWritten(stage, n, func(g *boundary.Ghosts) error { return g.Refresh(d.rank, s, r.done+n, r.time(n)) })
+	t := r.timeWritten(stage, n)
+	return r.eachWritten(stage, n, func(g *boundary.Ghosts) error { return g.Refresh(d.rank, s, r.done+n, t) })
 }
 
-// complete queues what is still to be done to the ghosts that a stage reads, after those of
-// neighbours have come: in edges and corners.
+// complete queues the remaining ghosts that a stage reads, in edges and corners, after those of neighbors
+// have arrived.
 func (r *run) complete(d *subdomain, s *streams.Stream, stage int, n int64) error {
 	return r.eachReadAround(stage, n, func(g *boundary.Ghosts) error { return g.Complete(d.rank, s) })
 }
 
-// eachReadAround calls do for the ghosts of what a stage of a step reads around points.
+// eachReadAround calls do for the ghosts of the variables that a stage of a step reads around points.
 func (r *run) eachReadAround(stage int, n int64, do func(g *boundary.Ghosts) error) error {
 	for _, a := range r.step.Stages[stage].Reads {
 		if g := r.ghosts[a.Variable]; g != nil && a.around() {
@@ -329,7 +345,7 @@ func (r *run) eachReadAround(stage int, n int64, do func(g *boundary.Ghosts) err
 	return nil
 }
 
-// eachWritten calls do for the ghosts of what a stage of a step writes.
+// eachWritten calls do for the ghosts of the variables that a stage of a step writes.
 func (r *run) eachWritten(stage int, n int64, do func(g *boundary.Ghosts) error) error {
 	for _, a := range r.step.Stages[stage].Writes {
 		if g := r.ghosts[a.Variable]; g != nil {
@@ -360,8 +376,8 @@ func (s *subdomain) sweeps(r *run, stage int, n int64, norms bool) *sweeps {
 	return &launches.plain
 }
 
-// takeTotals has what is taken of a subdomain's steps taken by kernels on their way, as the function returns them by
-// phase and stage, and else from the fields. See totalsOf.
+// takeTotals makes kernels take the norms and reductions of a subdomain's steps during sweeps, as returned by
+// totals for each phase and stage, and the rest from the fields. See totalsOf.
 func (r *run) takeTotals(d *subdomain, totals func(phase, stage int) []*sweep.Totals) (swept bool, err error) {
 	d.totals, swept = nil, true
 	for phase := range r.period {
@@ -375,18 +391,17 @@ func (r *run) takeTotals(d *subdomain, totals func(phase, stage int) []*sweep.To
 	return swept, nil
 }
 
-// takeFromFields has the norms of a subdomain taken from its fields, after a step.
+// takeFromFields makes the norms of a subdomain be taken from its fields, after a step.
 func (r *run) takeFromFields(d *subdomain) error {
 	_, err := r.takeTotals(d, func(int, int) []*sweep.Totals { return nil })
 	return err
 }
 
-// setGhosts sets all ghosts that steps may read before they are written, once at the beginning
-// of a run: those that never change, in all fields, and in fields of levels that are known those
-// of neighbours and behind physical faces.
+// setGhosts sets all ghosts that steps may read before they are written, at the start of a run: constant
+// ghosts in all fields, and in fields of known levels those of neighbors and outside of physical boundaries.
 func (r *run) setGhosts() error {
 	var at halo.Streams
-	defer func() { _ = at.Close() }() // after an error of a device it is no news
+	defer func() { _ = at.Close() }() // only repeats an error of a device
 	at, err := r.place.NewStreams()
 	if err != nil {
 		return err
@@ -405,7 +420,7 @@ func (r *run) setGhosts() error {
 					return err
 				}
 				if level > r.done-int64(r.depth(v)) {
-					if err := g.Move(rank, s, level, float64(level)*r.step.Length); err != nil {
+					if err := g.Move(rank, s, level, r.timeOf(level)); err != nil {
 						return err
 					}
 				}
@@ -421,7 +436,33 @@ func (r *run) setGhosts() error {
 	return at.Sync(r.patience())
 }
 
-// levelIn returns the newest known level that lies in a field of the variable.
+// reduceFirst puts the reductions of the last stage for the level at which a run begins, by rank, into to.
+func (r *run) reduceFirst(to []taken) error {
+	var at halo.Streams
+	defer func() { _ = at.Close() }() // only repeats an error of a device
+	at, err := r.place.NewStreams()
+	if err != nil {
+		return err
+	}
+	last := len(r.step.Stages) - 1
+	of := func(rank int) *stageLaunches { return &r.subdomains[rank].stages[r.phase(0)][last] }
+	for _, rank := range r.local {
+		made := of(rank)
+		if err := errors.Join(r.launch(at[rank], made.measured.whole, 0), made.totals[1].Queue(at[rank])); err != nil {
+			return err
+		}
+	}
+	err = at.Sync(r.patience())
+	for _, rank := range r.local {
+		if t, ok := r.step.pointTotal(&r.step.Stages[last]); ok {
+			t.parts = []*sweep.Totals{of(rank).totals[1]}
+			t.addTo(&to[rank])
+		}
+	}
+	return err
+}
+
+// levelIn returns the newest known level in a field of the variable.
 func (r *run) levelIn(v *Variable, slot int) int64 {
 	level := r.done
 	for v.slot(level) != slot {
@@ -430,7 +471,7 @@ func (r *run) levelIn(v *Variable, slot int) int64 {
 	return level
 }
 
-// depth returns how many of the newest levels of a variable stages read around a point.
+// depth returns the number of newest levels of a variable that stages read around a point.
 func (r *run) depth(v *Variable) (levels int) {
 	for _, a := range r.step.reads(v) {
 		if a.around() {
@@ -440,8 +481,8 @@ func (r *run) depth(v *Variable) (levels int) {
 	return levels
 }
 
-// exchangeNow carries an exchange out, one message after the other. It waits for it: the next one
-// may be of the same buffers.
+// exchangeNow executes an exchange, one message after another, and waits for it: the next one may use the
+// same buffers.
 func (r *run) exchangeNow(at halo.Streams, x plannedExchange) error {
 	for i, m := range x.plan.Messages {
 		if at[m.From] != nil {
@@ -458,5 +499,5 @@ func (r *run) exchangeNow(at halo.Streams, x plannedExchange) error {
 	return at.Sync(r.patience())
 }
 
-// Close frees its memory. Closing twice is not an error.
+// Close frees the run. Closing twice is not an error.
 func (r *run) Close() error { return r.resources.Close() }

@@ -22,10 +22,10 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-const testLimit = 2 * time.Minute
+const testLimit = 5 * time.Minute
 
-// newRunner makes a step ready that spreads a variable over n devices in a row. sweep is called
-// whenever a rank sweeps its interior, or all that it owns.
+// newRunner prepares a step that spreads a variable over n devices in a row. sweep is called whenever a rank
+// sweeps its interior, or its whole box.
 func newRunner(t *testing.T, set *testdevices.Set, n int, sweep func(rank int)) *Runner {
 	t.Helper()
 	place := placed(t, set.Devices, []int{7, 6, 4 * n}, [3]bool{}, domain.Vec{1, 1, n})
@@ -43,11 +43,11 @@ func newRunner(t *testing.T, set *testdevices.Set, n int, sweep func(rank int)) 
 	return runnerBy(t, set, step, p2p.Staged)
 }
 
-// threaded are the schemes that take kernels of the caller's own.
+// threaded are the schemes that support user kernels.
 var threaded = []Scheme{Baseline, TwoStream, Assisted, Graph}
 
-// A device that dies ends the run on all devices, with an error that names it.
-func TestADyingDeviceEndsTheRun(t *testing.T) {
+// A device that fails ends the run on all devices, with an error that names it.
+func TestFailedDeviceEndsRun(t *testing.T) {
 	for _, name := range threaded {
 		t.Run(string(name), func(t *testing.T) {
 			var launches atomic.Int64
@@ -60,14 +60,14 @@ func TestADyingDeviceEndsTheRun(t *testing.T) {
 			if e := (*streams.Error)(nil); !errors.As(err, &e) || e.Device != "host 2" || !strings.Contains(err.Error(), "bad cell") {
 				t.Errorf("got %v", err)
 			}
-			wants(t, "the next run", errOf(x.Run(context.Background(), Options{Scheme: name, Steps: 1})), nil, "a run before has failed")
+			wants(t, "the next run", errOf(x.Run(context.Background(), Options{Scheme: name, Steps: 1})), nil, "an earlier run has failed")
 		})
 	}
 }
 
 // A device that hangs ends the run within the limit, and is named.
-func TestAHangingDeviceEndsTheRun(t *testing.T) {
-	const late = 5000 // launches: rounds are long by then
+func TestHangingDeviceEndsRun(t *testing.T) {
+	const late = 5000 // launches, when rounds are long
 	for _, name := range testdevices.Again(1, testdevices.Some(2, threaded)) {
 		t.Run(string(name), func(t *testing.T) {
 			testdevices.Patiently(t, func(limit time.Duration) error {
@@ -90,21 +90,20 @@ func TestAHangingDeviceEndsTheRun(t *testing.T) {
 	}
 }
 
-// Fields that hold anything have norms that are not finite, which end a run but not the timing of
-// one.
+// Non-finite fields have non-finite norms, which end a run but not a timing.
 func TestNormsThatAreNotFinite(t *testing.T) {
 	x := newRunner(t, testdevices.Host(t, 1), 1, func(int) {})
 	for _, timed := range []bool{false, true} {
 		r := &run{Runner: x}
 		c := must(newController(t.Context(), Options{Steps: 10, CheckEvery: 1, anything: timed}, r, []worker{&twoStream{run: r}}))(t)
 		sums.Reproducible.Add(&c.collected[0][0].norms[0].Sum2, []float64{math.NaN()})
-		if ends := c.judge(0, 3); ends == timed {
-			t.Errorf("timed %v: the run ends: %v", timed, ends)
+		if ends, err := c.judge(0, 3); ends == timed || err != nil {
+			t.Errorf("timed %v: the run ended: %v, %v", timed, ends, err)
 		}
 	}
 }
 
-// Steps go in as few graphs as there can be, but one by one where they are traced.
+// Steps use as few graphs as possible, but separate graphs if they are traced.
 func TestChoiceOfGraphs(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	tracer := must(streams.NewTracer(set.Devices, streams.Window{First: 100, Last: 102}))(t)
@@ -131,7 +130,7 @@ func TestChoiceOfGraphs(t *testing.T) {
 	succeeds(t, errors.Join(r.Close(), tracer.Close()))
 }
 
-// A runner keeps nothing of runs that have ended well, however many there are.
+// A runner keeps nothing of finished runs.
 func TestRunsLeaveNothing(t *testing.T) {
 	x := newRunner(t, testdevices.Host(t, 2), 2, func(int) {})
 	count := func() int { return reflect.ValueOf(x.resources).FieldByName("closers").Len() }
@@ -151,7 +150,8 @@ func stepOf(name string, u *Variable) *Step {
 	}}}
 }
 
-// A run within a run of a runner is refused, and a panic of Options.Progress ends a run with an error that names it.
+// A run within a run of a runner is rejected, and a panic of Options.Progress ends a run with an error that
+// names it.
 func TestRunsWithinRuns(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	place := placed(t, set.Devices, []int{12, 10}, [3]bool{}, domain.Vec{1, 2, 1})
@@ -162,23 +162,23 @@ func TestRunsWithinRuns(t *testing.T) {
 	step.Group = 2
 	x := runnerBy(t, set, step, p2p.Peer)
 	_, err := x.Run(t.Context(), Options{Scheme: TwoStream, Steps: 1 << 30, Progress: func(int64) {
-		wants(t, "a run within a run", errOf(x.Run(t.Context(), Options{Scheme: TwoStream, Steps: 1})), nil, "a run of this runner is under way")
+		wants(t, "a run within a run", errOf(x.Run(t.Context(), Options{Scheme: TwoStream, Steps: 1})), nil, "a run of this runner is in progress")
 		panic("enough")
 	}})
 	wants(t, "progress", err, nil, `Options.Progress of step "refused" panicked: enough`)
 }
 
-// Ranks refuse more devices than their world has, so that auto goes on to other schemes.
+// Ranks reject more devices than a world supports, so that auto tries other schemes.
 func TestRanksOfManyDevices(t *testing.T) {
 	set := testdevices.Host(t, 17)
 	place := placed(t, set.Devices, []int{4, 34}, [3]bool{}, domain.Vec{1, 17, 1})
 	u := newVariable(t, place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}, 2)
 	step := stepOf("many", u)
 	x := runnerBy(t, set, step, p2p.Direct)
-	wants(t, "", errOf(x.Run(t.Context(), Options{Scheme: Ranks, Steps: 1})), ErrUnsuited, "16 devices at most, and there are 17")
+	wants(t, "", errOf(x.Run(t.Context(), Options{Scheme: Ranks, Steps: 1})), ErrUnsuited, "must have at most 16 devices, got 17")
 }
 
-// A runner takes the path of the cutting where the options leave it open.
+// A runner uses the path of the Cutting if the options leave it open.
 func TestPathOfACutting(t *testing.T) {
 	s := must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: 2}))(t)
 	defer s.Close()

@@ -15,30 +15,30 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// subdomain is one subdomain with the launches of all stages made ready, for each phase: step n
-// is of phase n mod the step's period.
+// subdomain is one subdomain with the prepared launches of all stages, for each phase: step n has phase n mod
+// the step's period.
 type subdomain struct {
 	resources streams.Resources
 	rank      int
 	device    *streams.Device
 	stages    [][]stageLaunches // by phase, then by stage
-	split     [][]total         // what is taken of steps by phase, by sweeps of boundary and interior
-	whole     [][]total         // by whole sweeps
-	totals    [][]total         // as the scheme has it taken
-	out       [][]int           // by stage: messages of its plan that leave
-	in        [][]int           // and that come
+	split     [][]total         // norms and reductions by phase, taken by sweeps of boundary and interior
+	whole     [][]total         // norms and reductions by phase, taken by whole sweeps
+	totals    [][]total         // norms and reductions by phase, as the scheme takes them
+	out       [][]int           // by stage: sent messages of its plan
+	in        [][]int           // by stage: received messages
 }
 
-// stageLaunches are the launches of a stage. Those that have nothing to do are nil.
+// stageLaunches are the launches of a stage. Those without work are nil.
 type stageLaunches struct {
-	plain, measured sweeps // measured takes norms on the way, where the stage can
+	plain, measured sweeps // measured also takes norms, if the stage can
 	boxes           boxes
-	tuning          Tuning // zero where the stage is not tuned
+	tuning          Tuning // zero if the stage is not tuned
 
 	// of a point function
 	sweeper *sweep.Sweeper
 	arrays  sweep.Arrays
-	totals  [2]*sweep.Totals // of boundary and interior, and of whole sweeps; nil where there are none
+	totals  [2]*sweep.Totals // of boundary and interior, and of whole sweeps; nil if there are none
 }
 
 // sweeps are the launches that sweep a subdomain.
@@ -48,12 +48,12 @@ type sweeps struct {
 	whole    Launch // both at once
 }
 
-// boxes are what they sweep. A stage that sweeps ghosts has no interior: its boundary region is all of it.
+// boxes are the swept boxes. A stage that sweeps ghosts has no interior: its boundary region is everything.
 type boxes struct {
 	boundary []domain.Box
 	interior domain.Box
 	whole    domain.Box
-	ghosts   []domain.Box // of neighbours, which are swept too
+	ghosts   []domain.Box // ghosts of neighbors that are swept too
 	owned    domain.Box
 	grown    bool
 }
@@ -63,7 +63,7 @@ func (b *boxes) growth() domain.Radius {
 	return domain.Radius{Minus: b.owned.Lo.Sub(b.whole.Lo), Plus: b.whole.Hi.Sub(b.owned.Hi)}
 }
 
-// large returns the box that most points are swept with.
+// large returns the box with most of the swept points.
 func (b boxes) large() domain.Box {
 	if b.grown {
 		return b.whole
@@ -71,14 +71,14 @@ func (b boxes) large() domain.Box {
 	return b.interior
 }
 
-// region is a launch of a stage, and where it is kept.
+// region is a launch of a stage, and where it is stored.
 type region struct {
 	name            string
 	boxes           []domain.Box
 	plain, measured *Launch
 }
 
-// regions returns those of a stage; first boundary and interior, last the whole.
+// regions returns the regions of a stage: boundary, interior, and last the whole.
 func (s *stageLaunches) regions() []region {
 	interior := []domain.Box{s.boxes.interior}
 	if s.boxes.interior.Empty() {
@@ -126,10 +126,11 @@ type Runner struct {
 	local      []int                            // the ranks of the others
 	compiler   *kernels.Compiler
 	period     int
-	options    Options // of Steps
-	once       int64   // bytes that a run sends before its steps, of what is only read
-	done       int64   // the level at which the run began that was made last
-	broken     error   // of a run that ended in the middle of a step
+	options    Options   // of Steps
+	once       int64     // bytes that a run sends before its steps, of what is only read
+	done       int64     // the level at which the run began that was made last
+	clock      stepClock // of a step with Pace
+	broken     error     // of a run that ended in the middle of a step
 	guard      guard.Guard
 }
 
@@ -138,21 +139,20 @@ var errNoRunner = errors.New("scheme: the runner is nil: see New")
 // checkPlan returns an error unless the plan has the exchanges of the step.
 func (r *Runner) checkPlan(plan *Plan) error {
 	if len(plan.Stages) != len(r.step.Stages) {
-		return fmt.Errorf("scheme: plans for %d stages of %d", len(plan.Stages), len(r.step.Stages))
+		return fmt.Errorf("scheme: the plan must have %d stages, got %d", len(r.step.Stages), len(plan.Stages))
 	}
 	for i, p := range plan.Stages {
 		if !r.isOf(p, r.step.sentSpecs(i)) {
-			return fmt.Errorf("scheme: the plan of stage %d is for another placement or other fields than the step's",
-				i)
+			return fmt.Errorf("scheme: the plan of stage %d must be for the placement and the fields of the step", i)
 		}
 	}
 	if !r.isOf(plan.Once, specsOf(r.step.onlyRead())) {
-		return errors.New("scheme: Plan.Once is for another placement or other fields than the step's")
+		return errors.New("scheme: Plan.Once must be for the placement and the fields of the step")
 	}
 	return nil
 }
 
-// isOf reports whether a plan brings all ghosts of these, nil for none.
+// isOf reports whether a plan updates all ghosts of these specs; nil for none.
 func (r *Runner) isOf(p *halo.Plan, needs []halo.Spec) bool {
 	if p == nil || len(needs) == 0 {
 		return p == nil && len(needs) == 0
@@ -167,7 +167,7 @@ type plannedExchange struct {
 	plan *halo.Plan
 }
 
-// addExchange makes an exchange ready.
+// addExchange prepares an exchange.
 func (r *Runner) addExchange(plan *halo.Plan, fields []*halo.Field) (*halo.Exchanger, error) {
 	e, err := halo.NewExchanger(plan, r.compiler, fields...)
 	if err != nil {
@@ -178,7 +178,7 @@ func (r *Runner) addExchange(plan *halo.Plan, fields []*halo.Field) (*halo.Excha
 	return e, nil
 }
 
-// addOnce makes the exchange of what is only read ready, for each level of it.
+// addOnce prepares the exchange of variables that are only read, for each level.
 func (r *Runner) addOnce(plan *halo.Plan) error {
 	if plan == nil {
 		return nil
@@ -200,11 +200,11 @@ func (r *Runner) addOnce(plan *halo.Plan) error {
 	return nil
 }
 
-// addGhosts makes the ghosts behind physical faces ready, of variables of which ghosts are read, or sent after a group
-// of steps.
+// addGhosts prepares the ghosts outside of physical boundaries, for variables whose ghosts are read, or sent
+// after a group of steps. Those of fields that are constant along an axis are as they were filled.
 func (r *Runner) addGhosts() error {
 	for _, v := range r.step.variables() {
-		if !r.step.readsAround(v) && (r.step.group() == 1 || !r.step.writes(v)) {
+		if !r.step.readsAround(v) && (r.step.group() == 1 || !r.step.writes(v)) || v.Spec.IsConstant() {
 			continue
 		}
 		for _, f := range v.levels {
@@ -219,12 +219,11 @@ func (r *Runner) addGhosts() error {
 	return nil
 }
 
-// addExchanges makes the exchanges ready. Phases in which the same fields are exchanged share
-// one.
+// addExchanges prepares the exchanges. Phases that exchange the same fields share one.
 func (r *Runner) addExchanges(ctx context.Context) error {
 	made := map[string]*halo.Exchanger{}
 	for phase := range r.period {
-		if err := ctx.Err(); err != nil && !r.shared() { // all processes make all exchanges ready
+		if err := ctx.Err(); err != nil && !r.shared() { // all processes prepare all exchanges
 			return err
 		}
 		var stages []*halo.Exchanger
@@ -252,7 +251,7 @@ func (r *Runner) addExchanges(ctx context.Context) error {
 	return nil
 }
 
-// exchanged reports whether a stage's exchange brings ghosts of the variable.
+// exchanged reports whether a stage's exchange updates ghosts of the variable.
 func (r *Runner) exchanged(v *Variable) bool {
 	for i := range r.step.Stages {
 		if slices.ContainsFunc(r.step.sent(i), func(a Access) bool { return a.Variable == v }) {
@@ -262,7 +261,7 @@ func (r *Runner) exchanged(v *Variable) bool {
 	return false
 }
 
-// messagesOf returns those of a stage's plan.
+// messagesOf returns the messages of a stage's plan.
 func (r *Runner) messagesOf(stage int) []halo.Message {
 	if r.plans[stage] == nil {
 		return nil
@@ -270,7 +269,7 @@ func (r *Runner) messagesOf(stage int) []halo.Message {
 	return r.plans[stage].Messages
 }
 
-// bytes returns what a step sends from device to device.
+// bytes returns the bytes that a step sends from device to device.
 func (r *Runner) bytes() (n int64) {
 	for _, plan := range r.plans {
 		if plan != nil {
@@ -280,7 +279,7 @@ func (r *Runner) bytes() (n int64) {
 	return n
 }
 
-// Placement returns where the variables lie, nil of a nil runner.
+// Placement returns the placement of the variables, nil for a nil runner.
 func (r *Runner) Placement() *halo.Placement {
 	if r == nil {
 		return nil
@@ -288,7 +287,7 @@ func (r *Runner) Placement() *halo.Placement {
 	return r.place
 }
 
-// Plans returns the messages of a step, by stage; none of a nil runner.
+// Plans returns the exchanges of a step, by stage; empty for a nil runner.
 func (r *Runner) Plans() []*halo.Plan {
 	if r == nil {
 		return nil
@@ -296,8 +295,8 @@ func (r *Runner) Plans() []*halo.Plan {
 	return r.plans
 }
 
-// Done returns the newest level of the variables: how many steps were made, by this runner and others. It is 0 of a nil
-// runner, and where the variables are at different levels.
+// Done returns the newest level of the variables: the number of steps run, by this runner and others. It is 0
+// for a nil runner, and if the variables are at different levels.
 func (r *Runner) Done() int64 {
 	if r == nil {
 		return 0
@@ -306,8 +305,8 @@ func (r *Runner) Done() int64 {
 	return level
 }
 
-// Boxes returns what a subdomain of this process sweeps in a stage: its boundary region, up to six boxes that do not
-// overlap, and its interior; nothing where there is no such subdomain or stage.
+// Boxes returns the boxes that a subdomain of this process sweeps in a stage: its boundary region, up to six
+// disjoint boxes, and its interior; both empty if there is no such subdomain or stage.
 func (r *Runner) Boxes(stage, rank int) (boundary []domain.Box, interior domain.Box) {
 	if r == nil || stage < 0 || stage >= len(r.step.Stages) || !slices.Contains(r.local, rank) {
 		return nil, domain.Box{}
@@ -316,8 +315,8 @@ func (r *Runner) Boxes(stage, rank int) (boundary []domain.Box, interior domain.
 	return b.boundary, b.interior
 }
 
-// Tuning returns those of the stages that were tuned, in order, by the first device that tuned them.
-// CPU devices tune nothing, nor does a stage of user kernels.
+// Tuning returns the tunings of the tuned stages, in order, by the first device that tuned them. CPU devices
+// and stages with user kernels are not tuned.
 func (r *Runner) Tuning() (all []Tuning) {
 	if r == nil {
 		return nil
@@ -340,14 +339,39 @@ func (r *Runner) Tuning() (all []Tuning) {
 	return all
 }
 
+// SetParameters sets the parameters of the point function of a stage for later runs: p is a value of the type of
+// Point.Parameters, or a pointer to one. Stage.Parameters, if set, starts from them in each step. If processes
+// share the grid, all of them call it. During a run it is an error.
+func (r *Runner) SetParameters(stage int, p any) error {
+	if r == nil {
+		return errNoRunner
+	}
+	if err := r.guard.Hold(guard.Alone); err != nil {
+		return fmt.Errorf("scheme: Runner.SetParameters: the runner must be open and not running: %w", err)
+	}
+	defer r.guard.Release(guard.Alone)
+	if stage < 0 || stage >= len(r.step.Stages) || r.step.Stages[stage].Point == nil {
+		return fmt.Errorf("scheme: Runner.SetParameters: must name a stage with a point function, got %d of %d", stage,
+			len(r.step.Stages))
+	}
+	for _, rank := range r.local {
+		for _, stages := range r.subdomains[rank].stages {
+			if err := stages[stage].sweeper.SetParameters(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // shared reports whether other processes take part.
 func (r *Runner) shared() bool { return isShared(r.place) }
 
-// workerOf returns which of the process's subdomains that of a rank is: the number of its worker where each has one.
+// workerOf returns the index of a rank's subdomain in this process: the number of its worker if each has one.
 func (r *Runner) workerOf(rank int) int { return slices.Index(r.local, rank) }
 
-// Close frees what the runner allocated. It does nothing for a nil or closed runner. During a run it returns an error
-// and the runner stays open.
+// Close frees what the runner allocated. It does nothing for a nil or closed runner. During a run it returns
+// an error and the runner stays open.
 func (r *Runner) Close() error {
 	if r == nil {
 		return nil
@@ -356,15 +380,69 @@ func (r *Runner) Close() error {
 	case errors.Is(err, guard.ErrClosed):
 		return nil
 	case err != nil:
-		return fmt.Errorf("scheme: a run of this runner is under way: %w: close it after that", err)
+		return fmt.Errorf("scheme: a run of this runner is in progress: %w: close it after the run", err)
 	}
 	return r.resources.Close()
 }
 
-// boundaryLayers returns how deep the boundary region of a stage is at each side: what
-// neighbours need of what it writes, what it reads of ghosts that come from neighbours or change
-// from step to step, and what ghosts behind physical faces are made from. All else, the interior,
-// is swept while messages travel. Neighbours need nothing of a stage after which nothing is sent.
+// A stepClock is the time of the newest level of a step with Pace.
+type stepClock struct {
+	level  int64   // the newest level
+	now    float64 // its time
+	length float64 // length of the step after it or, between two runs, of the step before it
+}
+
+// momentOf returns the moment of the step that computes a level.
+func (r *Runner) momentOf(level int64) sweep.Moment {
+	if r.step.Pace == nil {
+		return sweep.Moment{Step: level, Length: r.step.Length}
+	}
+	m := sweep.Moment{Step: level, Length: r.clock.length}
+	m.Start = r.clock.now - float64(float64(r.clock.level)*m.Length)
+	return m
+}
+
+// timeOf returns the time of a level at the start of a run.
+func (r *Runner) timeOf(level int64) float64 {
+	if r.step.Pace == nil {
+		return float64(level) * r.step.Length
+	}
+	return r.clock.now - float64(float64(r.clock.level-level)*r.clock.length)
+}
+
+// Time returns the time of the newest level of the variables, as far as this runner knows it: with Step.Pace, it is
+// that of level 0 or of its last run, and otherwise the level times Step.Length. It is 0 for a nil runner.
+func (r *Runner) Time() float64 {
+	if r == nil {
+		return 0
+	}
+	level := r.Done()
+	if r.step.Pace == nil || r.clock.level != level {
+		return float64(level) * r.step.Length
+	}
+	return r.clock.now
+}
+
+// SetTime sets the time of the newest level of the variables, and the length of the step that computed it, for a step
+// with Step.Pace that continues from restored fields. Otherwise it does nothing.
+func (r *Runner) SetTime(time, length float64) error {
+	if r == nil {
+		return errNoRunner
+	}
+	if err := r.guard.Hold(guard.Alone); err != nil {
+		return fmt.Errorf("scheme: Runner.SetTime: the runner must be open and not running: %w", err)
+	}
+	defer r.guard.Release(guard.Alone)
+	if r.step.Pace != nil {
+		r.clock = stepClock{level: r.Done(), now: time, length: length}
+	}
+	return nil
+}
+
+// boundaryLayers returns the depth of the boundary region of a stage at each side: the written points that
+// neighbors need, the points that depend on ghosts which come from neighbors or change from step to step, and
+// those that ghosts outside of physical boundaries depend on. The rest, the interior, is swept while messages
+// are in flight. Neighbors need no points of a stage without an exchange after it.
 func (s *subdomain) boundaryLayers(r *Runner, stage int, sends bool) (layers domain.Radius) {
 	st := &r.step.Stages[stage]
 	if sends {
@@ -385,7 +463,7 @@ func (s *subdomain) boundaryLayers(r *Runner, stage int, sends bool) (layers dom
 			changing = g[0].Layers(s.rank)
 		}
 		for _, side := range domain.Faces(r.place.Grid.Dims) {
-			_, inside := r.place.Neighbour(s.rank, side)
+			_, inside := r.place.Neighbor(s.rank, side)
 			if inside && r.exchanged(a.Variable) || !inside && at(changing, side) > 0 {
 				deepen(&layers, side, reads.Minus, reads.Plus)
 			}
@@ -394,7 +472,7 @@ func (s *subdomain) boundaryLayers(r *Runner, stage int, sends bool) (layers dom
 	return layers
 }
 
-// deepen makes the boundary region as deep at the sides of a direction as layers says.
+// deepen makes the boundary region as deep at the sides of a direction as layers.
 func deepen(to *domain.Radius, dir domain.Direction, minus, plus domain.Vec) {
 	for a, side := range dir {
 		switch side {
@@ -406,7 +484,7 @@ func deepen(to *domain.Radius, dir domain.Direction, minus, plus domain.Vec) {
 	}
 }
 
-// boxesOf returns what a stage of step n, or of its phase, sweeps.
+// boxesOf returns the boxes that a stage of step n, or of its phase, sweeps.
 func (s *subdomain) boxesOf(r *Runner, stage int, n int64) (b boxes) {
 	b.owned = r.place.Subdomains[s.rank].Box
 	b.whole = b.owned

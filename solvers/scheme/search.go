@@ -16,29 +16,30 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Search says among which schemes and paths the fastest is searched, and what its trials depend on.
+// Search selects the schemes and paths of a search for the fastest, and has what its trials depend on.
 type Search struct {
-	Links    *p2p.Links
-	Compiler *kernels.Compiler
-	Scheme   Scheme   // that all trials take; Auto, or none, for all
-	Path     p2p.Path // that all trials take; p2p.Auto for all that can be used
-	Driver   string   // version of the GPUs' driver
-	Known    bool     // only among trials that are remembered
+	Links    *p2p.Links        // links between the devices
+	Compiler *kernels.Compiler // compiler of kernels
+	Scheme   Scheme            // scheme of all trials; Auto or "": all schemes
+	Path     p2p.Path          // path of all trials; p2p.Auto: all usable paths
+	Driver   string            // version of the GPU driver
+	Known    bool              // use only cached trials; default false
 
-	// Begun is when the search began that this one is part of; zero means now. Two and a half seconds later no trial
-	// begins, and one that runs ends.
+	// Begun is when the search began that this one is part of; zero means now. Two and a half seconds later
+	// it begins no trial, and stops the one in progress.
 	Begun time.Time
-	// Ahead is what the function Ahead has begun for the search; nil if Fastest is to begin it. Trials wait for it.
+	// Ahead is the result of the function Ahead for the search; nil if Fastest should start it. Trials wait
+	// for it.
 	Ahead *kernels.Ahead
 	// Trying, if set, is called before each trial.
 	Trying func(name Scheme, path p2p.Path)
-	// Failed, if set, is told of a scheme whose kernels cannot be compiled. It is left out, unless all are.
+	// Failed, if set, is called for a scheme whose kernels cannot be compiled. It is skipped, unless all are.
 	Failed func(name Scheme, path p2p.Path, err error)
 
-	clock clock // realClock if zero
+	clock clock // default: realClock
 }
 
-// clock is what a search measures its own time with. Tests replace it.
+// clock is the clock of a search. Tests replace it.
 type clock struct {
 	now   func() time.Time
 	after func(time.Duration) <-chan time.Time
@@ -46,18 +47,18 @@ type clock struct {
 
 var realClock = clock{time.Now, time.After}
 
-// found is what searches for a step have found so far.
+// found is the result of searches for a step so far.
 type found struct {
-	Trials  []Trial `json:"trials"`            // the shortest first
+	Trials  []Trial `json:"trials"`            // the fastest first
 	Partial bool    `json:"partial,omitempty"` // the search ended before all were tried
 
-	incomplete bool // without schemes that do not compile: not kept
+	incomplete bool // without schemes that do not compile: not saved
 }
 
 // likely is the order in which schemes are tried: those that are usually the fastest, or close to it, first.
 var likely = [...]Scheme{Fused, Blocked, Resident, Assisted, TwoStream, Baseline, Graph, Ranks}
 
-// candidates returns the schemes to try, in that order. Others come before them.
+// candidates returns the schemes to try, in that order. Other schemes come before them.
 func candidates() []Scheme {
 	all := All()
 	place := func(s Scheme) int { return slices.Index(likely[:], s) }
@@ -65,8 +66,8 @@ func candidates() []Scheme {
 	return all
 }
 
-// paths returns the paths to try: where the choice is open those that are said to be, from the end
-// of their list, and what links can do where one of them is not usable.
+// paths returns the paths to try: for Auto those that p2p lists, from the end of the list, and those that
+// links support if one of them is not usable.
 func (s Search) paths(step *Step) []p2p.Path {
 	devices := step.placement().Devices
 	if s.Path != p2p.Auto && s.Path != "" {
@@ -92,15 +93,15 @@ type candidate struct {
 	name  Scheme
 	path  p2p.Path
 	plan  *Plan
-	ready func() bool // whether its kernels are compiled, see ask
+	ready func() bool // reports whether its kernels are compiled, see ask
 }
 
-// candidates returns what to try, in that order. Where processes share the grid all call it, and get the same.
+// candidates returns what to try, in that order. If processes share the grid, all call it and get the same.
 func (s Search) candidates(step *Step) (all []candidate) {
 	for _, path := range s.paths(step) {
 		plan, err := step.Plan(s.Links, path)
 		if Agreed(step.placement(), err) != nil {
-			continue // there is no such path, or too little to exchange
+			continue // the path is unavailable, or too little is exchanged
 		}
 		names := candidates()
 		if s.Scheme != "" && s.Scheme != Auto {
@@ -116,8 +117,8 @@ func (s Search) candidates(step *Step) (all []candidate) {
 	return all
 }
 
-// amongProcesses reports whether a candidate can be tried over several processes. One that exchanges over a path of its
-// own takes that within each of them, if all have it.
+// amongProcesses reports whether a candidate can be tried over several processes. A scheme with its own path
+// uses it within each process, if all have it.
 func (s Search) amongProcesses(step *Step, c *candidate) bool {
 	needs := c.name.Needs()
 	if !needs.Processes || needs.CheckPath(c.name, c.path) != nil {
@@ -132,9 +133,9 @@ func (s Search) amongProcesses(step *Step, c *candidate) bool {
 	return err == nil
 }
 
-// Agreed returns the worst outcome of a trial on any process that shares the grid, on all of them: what wraps
-// ErrUnsuited, streams.ErrOutOfMemory or kernels.ErrNotCompiled on one does on all. All processes call it, and all
-// agree also in a dry run.
+// Agreed returns the worst result of a trial of all processes that share the grid, on all of them: an error
+// that wraps ErrUnsuited, streams.ErrOutOfMemory or kernels.ErrNotCompiled on one does so on all. All
+// processes call it, and they agree also in a dry run.
 func Agreed(p *halo.Placement, mine error) error {
 	if p == nil {
 		return mine
@@ -143,10 +144,10 @@ func Agreed(p *halo.Placement, mine error) error {
 		ErrUnsuited, streams.ErrOutOfMemory, kernels.ErrNotCompiled)
 }
 
-// isFirst reports whether this process is rank 0, or alone.
-func isFirst(p *halo.Placement) bool { return p.Processes.IsAlone() || p.Processes.Rank == 0 }
+// isFirst reports whether this process is rank 0, or the only one.
+func isFirst(p *halo.Placement) bool { return p.Processes.Rank == 0 }
 
-// faster orders trials, the shortest first.
+// faster orders trials, the fastest first.
 func faster(a, b Trial) int { return cmp.Compare(a.Step, b.Step) }
 
 // searchKey is what trials depend on.
@@ -161,8 +162,8 @@ type searchKey struct {
 	Every     int64 // steps between norms; 0: none
 }
 
-// memory returns where the trials of a step are kept, which is nowhere for a step that cannot be described. What is
-// found there can have been measured by a search over the same paths.
+// memory returns the store of the trials of a step, which discards them for a step that cannot be described.
+// Its trials were measured by a search over the same paths.
 func (s Search) memory(step *Step, o Options) (m cache.Store[found]) {
 	text, ok := step.describe()
 	if !ok {
@@ -171,7 +172,7 @@ func (s Search) memory(step *Step, o Options) (m cache.Store[found]) {
 	key := searchKey{Driver: s.Driver, Program: programVersion(), Step: text, Path: s.Path}
 	place := step.placement()
 	for _, d := range place.Devices {
-		if d != nil { // it is not another process's
+		if d != nil { // nil if owned by another process
 			key.Devices = append(key.Devices, d.Name, d.Arch)
 		}
 	}
@@ -190,8 +191,8 @@ func (s Search) memory(step *Step, o Options) (m cache.Store[found]) {
 	})
 }
 
-// describe names all of a step that its time depends on. ok is false if a stage has user kernels
-// and the step has no name.
+// describe returns everything that the time of a step depends on. ok is false if a stage has user kernels and
+// the step has no name.
 func (s *Step) describe() (text string, ok bool) {
 	var b strings.Builder
 	p, variables := s.placement(), s.variables()
@@ -223,7 +224,7 @@ func (s *Step) describe() (text string, ok bool) {
 	return b.String(), true
 }
 
-// validTrials reports whether trials can have been found by a search over these paths, on many devices or on one.
+// validTrials reports whether a search over these paths can have found the trials, on many devices or on one.
 func validTrials(trials []Trial, paths []p2p.Path, many bool) bool {
 	impossible := func(t Trial) bool {
 		needs := t.Scheme.Needs()
@@ -234,7 +235,7 @@ func validTrials(trials []Trial, paths []p2p.Path, many bool) bool {
 	return len(trials) > 0 && !slices.ContainsFunc(trials, impossible) && slices.IsSortedFunc(trials, faster)
 }
 
-// programVersion names what built the program, "" where that is not known.
+// programVersion returns the version of the program, "" if unknown.
 func programVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

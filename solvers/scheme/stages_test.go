@@ -2,14 +2,17 @@ package scheme
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
@@ -18,8 +21,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// randomStep is a step of stages chosen at random, over whole numbers, so that sums are exact in
-// any order, and what computes it on one array with plain loops.
+// randomStep is a step of random stages, over integers, so that sums are exact in any order, and its
+// computation on one array with plain loops.
 type randomStep struct {
 	grid      domain.Grid
 	variables []randomVariable
@@ -33,7 +36,7 @@ type randomVariable struct {
 	faces  boundary.Faces
 }
 
-// randomStage writes a weighted sum of all that it reads.
+// randomStage writes a weighted sum of everything that it reads.
 type randomStage struct{ reads, writes []randomAccess }
 
 type randomAccess struct {
@@ -48,7 +51,7 @@ func newRandomStep(t testing.TB, r *rand.Rand) *randomStep {
 	for a := len(size); a < 3; a++ {
 		periodic[a] = false
 	}
-	s.grid = must(domain.NewGrid(size, periodic))(t)
+	s.grid = must(domain.NewGrid(size, periodic[:len(size)]))(t)
 	for range 1 + r.IntN(3) {
 		s.variables = append(s.variables, s.newVariable(r))
 	}
@@ -70,13 +73,13 @@ func (s *randomStep) newVariable(r *rand.Rand) (v randomVariable) {
 		case 1:
 			c.Kind = boundary.Neumann
 		default:
-			c.Kind = boundary.Repeat
+			c.Kind = boundary.Outflow
 		}
 	}
 	return v
 }
 
-// newStage reads any levels that there are, around points where it does not write them.
+// newStage reads any existing levels, around points if it does not write them.
 func (s *randomStep) newStage(r *rand.Rand) (st randomStage) {
 	written := map[[2]int]bool{} // variable and slot
 	for range 1 + r.IntN(2) {
@@ -115,7 +118,7 @@ func (s *randomStep) newStage(r *rand.Rand) (st randomStage) {
 	return st
 }
 
-// key says which field an access means in steps of one phase.
+// key identifies the field of an access in steps of one phase.
 func (s *randomStep) key(a randomAccess) [2]int {
 	n := s.variables[a.variable].levels
 	return [2]int{a.variable, ((a.level % n) + n) % n}
@@ -128,8 +131,8 @@ func (s *randomStep) offset(r *rand.Rand, w domain.Radius) (o domain.Vec) {
 	return o
 }
 
-// widthOf returns the width of the ghosts of a variable: what is read of it, or of a group of steps what all stages read
-// together, so many times.
+// widthOf returns the width of the ghosts of a variable: the radius of its reads or, in groups of steps, the
+// total radius of all stages times the group.
 func (s *randomStep) widthOf(v randomVariable) (w domain.Radius) {
 	if s.group < 2 {
 		return v.width
@@ -151,7 +154,7 @@ func (s *randomStep) widthOf(v randomVariable) (w domain.Radius) {
 	return w
 }
 
-// offsets returns what is read around a point.
+// offsets returns the offsets read around a point.
 func (a randomAccess) offsets() []domain.Vec {
 	if len(a.around) == 0 {
 		return []domain.Vec{{}}
@@ -159,7 +162,7 @@ func (a randomAccess) offsets() []domain.Vec {
 	return a.around
 }
 
-// mix is what a stage computes of the values that it reads, in order.
+// mix is the computation of a stage from the values that it reads, in order.
 func mix(sum, v int64) int64 { return sum*31 + v }
 
 // start is the value of a point at a level before the first step.
@@ -173,7 +176,7 @@ type reference struct {
 	values [][]map[domain.Vec]int64 // by variable and slot
 }
 
-// newReference computes so many steps.
+// newReference computes a number of steps.
 func newReference(s *randomStep, steps int64) *reference {
 	ref := &reference{randomStep: s}
 	for i, v := range s.variables {
@@ -202,7 +205,7 @@ func (s *randomStep) each(f func(at domain.Vec)) {
 	}
 }
 
-// at looks a point up, which may lie behind faces of the grid.
+// at returns the value of a point, possibly outside of the grid.
 func (r *reference) at(variable, slot int, at domain.Vec) int64 {
 	var number *boundary.Condition
 	for a, n := range r.grid.Size {
@@ -222,7 +225,7 @@ func (r *reference) at(variable, slot int, at domain.Vec) int64 {
 			number = c
 		case boundary.Neumann:
 			at[a] = max(-1-at[a], min(at[a], 2*n-1-at[a]))
-		case boundary.Repeat:
+		case boundary.Outflow:
 			at[a] = min(max(at[a], 0), n-1)
 		}
 	}
@@ -257,8 +260,7 @@ func (r *reference) step(n int64) {
 	}
 }
 
-// make returns the step with its variables on a placement, its stages by kernels of their own or as
-// point functions.
+// make returns the step with its variables on a placement, with stages as user kernels or as point functions.
 func (s *randomStep) make(t testing.TB, p *halo.Placement, points bool) (*Step, []*Variable) {
 	t.Helper()
 	var all []*Variable
@@ -302,7 +304,7 @@ func (s *randomStep) make(t testing.TB, p *halo.Placement, points bool) (*Step, 
 	return step, all
 }
 
-// names returns those of what a stage reads and writes; what is updated in place has one.
+// names returns the names of a stage's reads and writes; a variable updated in place has one.
 func (s *randomStep) names(st randomStage) (reads, writes []string) {
 	at := map[[2]int]string{}
 	for i, a := range st.reads {
@@ -319,7 +321,7 @@ func (s *randomStep) names(st randomStage) (reads, writes []string) {
 	return reads, writes
 }
 
-// point is the stage as a point function.
+// point returns the stage as a point function.
 func (s *randomStep) point(st randomStage) *sweep.Point {
 	reads, writes := s.names(st)
 	var b strings.Builder
@@ -356,7 +358,7 @@ func (s *randomStep) point(st randomStage) *sweep.Point {
 	}}
 }
 
-// kernel sweeps a region, some of them late.
+// kernel sweeps a region, late for some regions.
 func (st randomStage) kernel(r Region) (Launch, error) {
 	var reads, writes []kernels.Values[int64]
 	var arrays []kernels.Array
@@ -383,7 +385,7 @@ func (st randomStage) kernel(r Region) (Launch, error) {
 			}
 		}
 	}
-	steps := make(chan int64, 1<<12) // a launch is queued long before it runs
+	steps := make(chan int64, 1<<12) // a launch may be queued long before it runs
 	k, err := kernels.Points(r.Device, kernels.PointSpec[struct{ _ int64 }]{Name: r.Name, Arrays: arrays, Boxes: r.Boxes, Row: row})
 	if err != nil {
 		return nil, err
@@ -401,10 +403,10 @@ func (st randomStage) kernel(r Region) (Launch, error) {
 	}, nil
 }
 
-// Steps of any stages, over variables of any levels, widths and boundaries, give the bits of plain
-// loops on one array, by every scheme, order, path and cut: with kernels of their own on host
-// devices, and as point functions.
-func TestStagesGiveOneAnswer(t *testing.T) {
+// Steps of any stages, over variables of any levels, widths and boundaries, are bitwise identical to plain
+// loops on one array, for every scheme, order, path and decomposition: with user kernels on CPU devices, and
+// as point functions.
+func TestStagesAreBitwiseIdentical(t *testing.T) {
 	testdevices.InTurn(t, 5, 8)
 	t.Run("stages=kernels", func(t *testing.T) { eachRandomStep(t, testdevices.Host(t, 4), false) })
 	t.Run("stages=points", func(t *testing.T) {
@@ -412,9 +414,9 @@ func TestStagesGiveOneAnswer(t *testing.T) {
 	})
 }
 
-// A stage is followed by messages only along the axes, to the sides and for the components that stages read before they
-// write the level again.
-func TestMessagesOfWhatIsReadNext(t *testing.T) {
+// A stage is followed only by messages along the axes, to the sides and for the components that stages read
+// before they write the level again.
+func TestMessagesOfNextReads(t *testing.T) {
 	set := testdevices.Host(t, 4)
 	place := placed(t, set.Devices, []int{8, 8}, [3]bool{true, true}, domain.Vec{2, 2, 1})
 	along := func(a, d int) stencil.Footprint {
@@ -461,20 +463,20 @@ func eachRandomStep(t *testing.T, set *testdevices.Set, points bool) {
 	}
 }
 
-// cuts are the numbers of parts along each axis that random steps are tried with.
+// cuts are the decompositions that random steps are tested with.
 var cuts = []domain.Vec{{1, 1, 1}, {2, 1, 1}, {1, 3, 1}, {2, 2, 1}, {1, 1, 2}}
 
-// cases are all ways in which a random step is tried, and how often each scheme made it.
+// cases are all ways in which a random step is tested, and how often each scheme ran it.
 type cases struct {
 	steps   int64
 	cuts    []domain.Vec
 	options []Options
 	paths   []p2p.Path
-	points  bool // as point functions, not by kernels of their own
+	points  bool // as point functions instead of user kernels
 	made    map[Scheme]int
 }
 
-// try compares the step with plain loops in each way for which there are devices.
+// try compares the step with plain loops in each way that the devices allow.
 func (c *cases) try(t *testing.T, set *testdevices.Set, s *randomStep, seed int) {
 	ref, turn := newReference(s, c.steps), seed
 	for _, parts := range c.cuts {
@@ -486,7 +488,7 @@ func (c *cases) try(t *testing.T, set *testdevices.Set, s *randomStep, seed int)
 				if o.Scheme.Needs().CheckPath(o.Scheme, path) != nil || stores(o.Scheme) && !c.points {
 					continue
 				}
-				rare := s.group > 1 && (stores(o.Scheme) || o.Scheme == untuned) // few steps suit them
+				rare := s.group > 1 && (stores(o.Scheme) || o.Scheme == untuned) // they support few steps
 				if turn++; !rare && !testdevices.Turn(turn, 1, 3) {
 					continue
 				}
@@ -502,21 +504,21 @@ func (c *cases) try(t *testing.T, set *testdevices.Set, s *randomStep, seed int)
 	}
 }
 
-// check compares two runs that follow each other. It skips the test where the step does not suit.
+// check compares two consecutive runs. It skips the test if the scheme does not suit the step.
 func (s *randomStep) check(t *testing.T, set *testdevices.Set, ref *reference, parts domain.Vec, path p2p.Path, o Options, c *cases) {
 	place := placed(t, set.Devices, s.grid.Size[:s.grid.Dims], s.grid.Periodic, parts)
 	err := s.compare(t, place, set.Links, set.Compiler, path, o, ref, []int64{2, c.steps - 2}, c.points)
 	if err != nil {
 		says := func(text string) bool { return strings.Contains(err.Error(), text) }
-		if says("would mirror") || s.group > 1 && stores(o.Scheme) &&
-			(says("its last stage does not write") || says("the fields do not stay on the multiprocessors")) {
+		if says("to mirror them") || s.group > 1 && stores(o.Scheme) &&
+			(says("the last stage must write") || says("the fields cannot stay on the multiprocessors")) {
 			t.Skipf("SKIPPED: %v", err)
 		}
 		t.Fatal(err)
 	}
 }
 
-// compare runs the step so many times as each of runs says, and compares all levels with the reference, on rank 0.
+// compare runs the step as often as runs says, and compares all levels with the reference, on rank 0.
 func (s *randomStep) compare(
 	t testing.TB, place *halo.Placement, links *p2p.Links, compiler *kernels.Compiler, path p2p.Path, o Options, ref *reference, runs []int64, points bool,
 ) error {
@@ -542,7 +544,7 @@ func (s *randomStep) compare(
 	for i, v := range variables {
 		for slot := range v.Levels() {
 			if o.Scheme == untuned && v.Levels() > 1 && v.Level(int64(slot)) != v.Level(x.Done()) {
-				continue // a pass leaves the last level alone
+				continue // a pass keeps only the last level
 			}
 			got := make([]int64, s.grid.Points())
 			if err := halo.Gather(t.Context(), got, v.Level(int64(slot)), s.grid.Box(), 0); err != nil {
@@ -561,4 +563,39 @@ func (s *randomStep) compare(
 		}
 	}
 	return nil
+}
+
+// The values of a boundary are those of the time of what a stage writes.
+func TestTimeOfStages(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	place := placed(t, set.Devices, []int{8, 6}, [3]bool{}, domain.Vec{1, 2, 1})
+	point, accesses, err := sweep.Linear(must(stencil.HeatOf(stencil.Kinds(2)[0], []float64{1, 1}, 1, 0.1))(t), domain.Float64)
+	test.Check(t, err)
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
+	for _, name := range []Scheme{Baseline, TwoStream, Assisted, Fused} {
+		u, half := newVariable(t, place, spec, 2), newVariable(t, place, spec, 2)
+		var mu sync.Mutex
+		times := map[*Variable]map[float64]bool{u: {}, half: {}}
+		for v, seen := range times {
+			v.Boundary = boundary.All(boundary.Condition{Kind: boundary.Flux, Spacing: 1, Profile: func() boundary.Profile {
+				return func(values []float64, _ domain.Vec, at float64) {
+					mu.Lock()
+					defer mu.Unlock()
+					seen[at] = true
+					clear(values)
+				}
+			}})
+		}
+		stage := func(from, to *Variable, level int, at float64) Stage {
+			return Stage{
+				Point: &point, Reads: []Access{from.At(level, stencil.Star(2, 1)).Named(accesses[0].Name)},
+				Writes: []Access{to.At(1, nil).Named(accesses[1].Name)}, Time: at,
+			}
+		}
+		step := &Step{Stages: []Stage{stage(u, half, 0, 0.25), stage(half, u, 1, 0)}, Length: 2}
+		must(runnerFor(t, set, step, name).Run(t.Context(), Options{Scheme: name, Order: LeftRight, Steps: 3}))(t)
+		if !maps.Equal(times[half], map[float64]bool{0.5: true, 2.5: true, 4.5: true}) || !maps.Equal(times[u], map[float64]bool{0: true, 2: true, 4: true, 6: true}) {
+			t.Errorf("%s: times %v", name, times)
+		}
+	}
 }

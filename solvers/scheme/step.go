@@ -9,31 +9,31 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// Variable is a field at one or several time levels. Level n, which step n computes, lies in
-// field n mod Levels. A variable of one level is updated in place, or only read.
+// Variable is a field at one or several time levels. Level n, which step n computes, is in field n mod
+// Levels. A variable of one level is updated in place, or only read.
 //
-// A variable keeps the newest level that was computed, and every run goes on from there, whatever runner made the
-// steps before. At first that is 0.
+// A variable keeps track of the newest computed level, and every run continues from there, whichever runner
+// ran the steps before. The first level is 0.
 //
-// One run at a time steps a variable, or reads it around points: a second one returns an error, and so do Close,
-// SetNewest and SetAll during a run. The other methods may be called from any goroutine.
+// Only one run at a time may step a variable, or read it around points: a second run returns an error, and so
+// do Close, SetNewest and SetAll during a run. The other methods may be called from any goroutine.
 type Variable struct {
-	Spec     halo.Spec
-	Boundary boundary.Faces // what lies behind the physical faces of the grid
+	Spec     halo.Spec      // description of the fields
+	Boundary boundary.Faces // conditions at the physical boundaries of the grid; default boundary.Given
 	levels   []*halo.Field
 	newest   atomic.Int64
 	computed atomic.Bool // newest was computed by a run, or set
 }
 
-// NewVariable allocates a variable. Its content is undefined. Close frees it. Where a device, or the host,
-// has too little memory for it, the error is streams.ErrOutOfMemory, and nothing is allocated.
+// NewVariable allocates a variable with 1 to 16 time levels. Its content is undefined. If a device or the
+// host has too little memory, the error is streams.ErrOutOfMemory, and nothing is allocated. Close frees the
+// memory.
 func NewVariable(p *halo.Placement, s halo.Spec, levels int) (*Variable, error) {
 	if levels < 1 || levels > maxLevels {
 		return nil, fmt.Errorf("scheme: variable %q must have 1 to %d time levels, got %d", s.Name, maxLevels, levels)
@@ -45,10 +45,19 @@ func NewVariable(p *halo.Placement, s halo.Spec, levels int) (*Variable, error) 
 	return &Variable{Spec: fields[0].Spec, levels: fields}, nil // its width is that of the widest component
 }
 
-// maxLevels is how many time levels a variable may have.
+// DraftVariable returns a variable without memory: a step of such can be planned and not run.
+func DraftVariable(p *halo.Placement, s halo.Spec, levels int) *Variable {
+	v := &Variable{Spec: s}
+	for range levels {
+		v.levels = append(v.levels, &halo.Field{Spec: s, Placement: p})
+	}
+	return v
+}
+
+// maxLevels is the maximum number of time levels of a variable.
 const maxLevels = 16
 
-// Levels returns how many time levels the variable has, 0 of nil.
+// Levels returns the number of time levels of the variable, 0 for nil.
 func (v *Variable) Levels() int {
 	if v == nil {
 		return 0
@@ -56,7 +65,8 @@ func (v *Variable) Levels() int {
 	return len(v.levels)
 }
 
-// Level returns the field that holds the level of a step, 0 before the first. It is nil if the variable is.
+// Level returns the field with the level of a step, counted from 1; 0 is the level before the first step. It
+// is nil for a nil variable.
 func (v *Variable) Level(step int64) *halo.Field {
 	if v == nil {
 		return nil
@@ -64,14 +74,14 @@ func (v *Variable) Level(step int64) *halo.Field {
 	return v.levels[v.slot(step)]
 }
 
-// slot returns the place of a level, which may be negative, among the fields.
+// slot returns the index of a level, which may be negative, among the fields.
 func (v *Variable) slot(step int64) int {
 	n := int64(len(v.levels))
 	return int(((step % n) + n) % n)
 }
 
-// Newest returns the newest level: that of the last step which computed the variable, or what SetNewest has said. It is
-// 0 of nil.
+// Newest returns the newest level: that of the last step which computed the variable, or the argument of
+// SetNewest. It is 0 for nil.
 func (v *Variable) Newest() int64 {
 	if v == nil {
 		return 0
@@ -79,8 +89,8 @@ func (v *Variable) Newest() int64 {
 	return v.newest.Load()
 }
 
-// SetNewest says which level is the newest, where levels were filled by hand: Level(level), and as many before it as
-// steps read. Steps go on from there. SetNewest(0) begins anew, with what was filled into Level(0).
+// SetNewest sets the newest level after filling levels: Level(level), and as many before it as steps read.
+// Steps continue from there. SetNewest(0) restarts from the content of Level(0).
 func (v *Variable) SetNewest(level int64) error {
 	release, err := v.hold(true)
 	if err != nil {
@@ -88,7 +98,7 @@ func (v *Variable) SetNewest(level int64) error {
 	}
 	defer release()
 	if level < 0 {
-		return fmt.Errorf("scheme: variable %q at level %d: the first is 0", v.Spec.Name, level)
+		return fmt.Errorf("scheme: the newest level of variable %q must be at least 0, got %d", v.Spec.Name, level)
 	}
 	v.setNewest(level, true)
 	return nil
@@ -99,7 +109,7 @@ func (v *Variable) setNewest(level int64, computed bool) {
 	v.computed.Store(computed)
 }
 
-// SetAll copies the level of step 0 to all others, and begins anew with it: it is the newest.
+// SetAll copies the level of step 0 to all others, and makes it the newest.
 func (v *Variable) SetAll() error {
 	release, err := v.hold(true)
 	if err != nil {
@@ -129,10 +139,10 @@ func (v *Variable) hold(alone bool) (release func(), err error) {
 	return held.release, nil
 }
 
-// uses are held together.
+// uses are holds that are released together.
 type uses []func()
 
-// add adds one that was begun, or releases all if it was not.
+// add adds a hold, or releases all if it failed.
 func (u *uses) add(release func(), err error) error {
 	if err != nil {
 		u.release()
@@ -148,10 +158,10 @@ func (u *uses) release() {
 	}
 }
 
-// At is an access to a level of the variable, counted from the newest that is known when a step
-// begins: +1 is what the step computes, 0 the newest, -1 the one before. reads is what is read
-// around a point; nil is the point itself, or nothing of what is only written. Of a nil variable it is an access that
-// Step.Check rejects.
+// At is an access to a level of the variable, relative to the newest one when a step begins: +1 is computed
+// by the step, 0 is the newest, -1 the one before. reads is the footprint read around a point; nil is the
+// point itself, or nothing for a level that is only written. For a nil variable Step.Check rejects the
+// access.
 func (v *Variable) At(level int, reads stencil.Footprint) Access {
 	if v == nil {
 		return Access{Level: level, Reads: reads}
@@ -159,18 +169,17 @@ func (v *Variable) At(level int, reads stencil.Footprint) Access {
 	return Access{Variable: v, Level: level, Reads: reads, Name: v.Spec.Name}
 }
 
-// Access is what a stage reads or writes: a level of a variable.
+// Access is an access of a stage to a level of a variable.
 type Access struct {
-	Variable *Variable
-	Level    int // +1: what the step computes
-	Reads    stencil.Footprint
-	Name     string // in the source of a point function
+	Variable *Variable         // the variable
+	Level    int               // 0: the newest level; +1: the level that the step computes
+	Reads    stencil.Footprint // footprint read around a point; nil: see At
+	Name     string            // name in the source of a point function; default Variable.Spec.Name
 
-	// Components are what is read of each component around a point, where they differ; Reads is
-	// then empty.
+	// Components has the footprint of each component, if they differ; then Reads is empty.
 	Components []stencil.Footprint
 
-	Sparse bool // a point function reads few of the offsets at a point, see sweep.Access
+	Sparse bool // the point function reads only a few of the offsets per point, see sweep.Access; default false
 }
 
 // Sparsely returns the access with Sparse set.
@@ -185,23 +194,22 @@ func (a Access) ByComponent(reads []stencil.Footprint) Access {
 	return a
 }
 
-// Named returns the access under another name, for point functions that have several of one
-// variable.
+// Named returns the access with another name, for point functions with several accesses to one variable.
 func (a Access) Named(name string) Access {
 	a.Name = name
 	return a
 }
 
-// field returns the field that the access means in a step.
+// field returns the field of the access in a step.
 func (a Access) field(step int64) *halo.Field { return a.Variable.Level(step - 1 + int64(a.Level)) }
 
-// slot returns its place among the variable's fields.
+// slot returns the index of the field among the variable's fields.
 func (a Access) slot(step int64) int { return a.Variable.slot(step - 1 + int64(a.Level)) }
 
-// sameField reports whether both are accesses to one field.
+// sameField reports whether both are accesses to the same field.
 func (a Access) sameField(b Access) bool { return a.Variable == b.Variable && a.slot(1) == b.slot(1) }
 
-// footprint returns what is read of any component.
+// footprint returns the union of the footprints of all components.
 func (a Access) footprint() stencil.Footprint {
 	all := slices.Clone(a.Reads)
 	for _, f := range a.Components {
@@ -230,14 +238,14 @@ func (a Access) atPoint() bool {
 	})
 }
 
-// real returns the type of the elements where they can be swept and measured.
-func (v *Variable) real() (r kernels.Real, ok bool) {
-	r = kernels.Real(v.Spec.Element)
-	return r, r.Size() > 0
+// real returns the type of the elements if they can be swept and measured.
+func (v *Variable) real() (r domain.Element, ok bool) {
+	r = v.Spec.Element
+	return r, r.IsReal()
 }
 
-// Close frees its memory. Closing twice is not an error, nor is closing nil. During a run it is an error, and the
-// variable stays open.
+// Close frees the memory. It does nothing for a nil or closed variable. During a run it returns an error, and
+// the variable stays open.
 func (v *Variable) Close() (err error) {
 	if v == nil {
 		return nil
@@ -248,51 +256,66 @@ func (v *Variable) Close() (err error) {
 	return err
 }
 
-// Step is what one time step computes: its stages in order.
+// Step is the computation of one time step: its stages in order.
 type Step struct {
-	Name     string // of what the step computes, by which trials of its schemes are remembered
-	Stages   []Stage
-	Length   float64     // of a step in time; level n is at time n times that
-	Measured []*Variable // whose norms are taken; each has float32 or float64 elements and two levels or more
-	Sums     sums.Mode   // how sums of norms and reductions are taken, also those of point functions
+	Name     string      // name of the computation; steps with user kernels need one to cache trials of schemes
+	Stages   []Stage     // stages in order, at least one
+	Length   float64     // time of a step; level n is at time n*Length; default 0
+	Measured []*Variable // variables whose norms are taken: float32 or float64, with two levels or more; default none
+	Sums     sums.Mode   // mode of the sums of norms and reductions; default reproducible
 
-	// Group is the number of steps between two exchanges, 0 for 1. With more, a step exchanges nothing between its
-	// stages, and all stages but the last of a group sweep ghosts too, as far as the rest of the group needs them. So
-	// every variable has ghosts, with edges and corners, Group times as wide as the stages of a step reach together:
-	// those of a halo.WideHalo. Boxes of user kernels then reach beyond the subdomain, and along periodic axes beyond
-	// the grid. Boundaries with user kernels, staggered variables, and point functions that ask where a point lies
-	// along a periodic axis, are rejected.
+	// Pace, if set, replaces Length: it returns the length of the step that begins at a time. reduced are the
+	// reductions of the last stage of the step before, which must write nothing and is also run before the first step
+	// of a run. A length of 0 ends the run, see StoppedTime, and NaN means that it has diverged. Pace is called between
+	// two steps, with the same numbers on all processes, and may keep them for Stage.Parameters. The host waits for the
+	// reductions of each step, and schemes that run steps without it reject the step. Default nil.
+	Pace func(time float64, reduced []float64) (length float64, err error)
+
+	// Group is the number of steps between two exchanges; 0 counts as 1. If it is larger, a step exchanges
+	// nothing between its stages, and all stages except the last of a group also sweep ghosts, as far as the
+	// rest of the group needs them. Every variable must have ghosts, including edges and corners, Group times
+	// as wide as the total radius of the stages of a step: those of a halo.WideHalo. Boxes of user kernels
+	// then extend beyond the subdomain, and along periodic axes beyond the grid. Boundaries with user
+	// kernels, staggered variables, and point functions that use the position of a point along a periodic
+	// axis are rejected.
 	Group int
 }
 
-// Stage is the part of a step between two exchanges. It writes the points of the grid, each
-// subdomain those that it owns, by a point function or by user kernels. What it writes it may
-// read only at the point itself. A stage whose point function has reductions may write nothing.
+// Stage is the part of a step between two exchanges. It writes the points of the grid, each subdomain its
+// own, by a point function or by user kernels. It may read the levels that it writes only at the point
+// itself. A stage whose point function has reductions may write nothing.
 type Stage struct {
-	Name   string // for errors, which call it after its point function where this is empty
-	Reads  []Access
-	Writes []Access
+	Name   string   // name in errors and traces; default: the name of the point function
+	Reads  []Access // levels that the stage reads
+	Writes []Access // levels that the stage writes
 
-	// Point, where set, is what one point computes: halox sweeps it itself, under every scheme.
+	// Point is the function that computes one point, swept by halox with every scheme; nil if Kernels is set.
 	Point *sweep.Point
 
-	// Parameters, where set, returns a pointer to the parameters of the point function in a step, which is not nil and
-	// of the type of Point.Parameters. It is called by several threads, more than once for a step, and also while the
-	// step is made ready, for the first steps: so it answers for any step from 1 on, and has no side effects.
-	Parameters func(step int64) any
+	// Parameters, if set, computes the parameters of the point function for each step, on the host. It sets fields of
+	// the struct that p points to, a copy of Point.Parameters. m.Time(c) is the time after the fraction c of the step.
+	// It is called by several threads, more than once per step, and also while the step is prepared, for the first
+	// steps: so it must support any step from 1 on, in any order, and have no side effects.
+	Parameters func(m sweep.Moment, p any) error
 
-	// Kernels, where set, returns a launch of user kernels that sweeps a region of one subdomain, or an error.
-	// Changing says that what it queues depends on the step or on time: schemes that queue steps beforehand then reject
-	// it.
+	// Time is the time of the written variables, for boundary values: the fraction of the step after its begin, at most
+	// 1; default 0 counts as 1, and Beginning as 0.
+	Time float64
+
+	// Kernels, if set, returns a launch of user kernels that sweeps a region of one subdomain, or an error. Set
+	// Changing if the launches depend on the step or the time: schemes that queue steps in advance then reject it.
 	Kernels  func(Region) (Launch, error)
-	Changing bool
+	Changing bool // default false
 }
 
-// Launch queues a launch that was made ready, for a step, counted from 1, at whose beginning it
-// is time t. It allocates nothing.
+// Beginning is the Stage.Time of the beginning of a step.
+const Beginning = -1.0
+
+// Launch queues a prepared launch for a step, counted from 1, which begins at time t (Step.Length per step).
+// It must not allocate.
 type Launch func(s *streams.Stream, step int64, t float64) error
 
-// kernels calls Kernels. The launch tells whose function it was that panics.
+// kernels calls Kernels. A panic in the launch names the function.
 func (st *Stage) kernels(r Region) (launch Launch, err error) {
 	defer streams.Caught(&err, "Stage.Kernels of stage", st.Name)
 	made, err := st.Kernels(r)
@@ -300,8 +323,8 @@ func (st *Stage) kernels(r Region) (launch Launch, err error) {
 		return nil, err
 	}
 	if made == nil {
-		return nil, fmt.Errorf("Stage.Kernels returned no launch (nil) for %s of subdomain %d: "+
-			"return one that queues nothing where there is nothing to do", r.Name, r.Rank)
+		return nil, fmt.Errorf("Stage.Kernels must not return nil, got nil for %s of subdomain %d: "+
+			"return a launch that queues nothing if there is no work", r.Name, r.Rank)
 	}
 	return func(s *streams.Stream, step int64, t float64) (err error) {
 		defer streams.Caught(&err, "a launch of Stage.Kernels of stage", st.Name)
@@ -309,7 +332,7 @@ func (st *Stage) kernels(r Region) (launch Launch, err error) {
 	}, nil
 }
 
-// title is what errors call a stage.
+// title is the name of the stage in errors.
 func (st *Stage) title() string {
 	if st.Name == "" && st.Point != nil {
 		return st.Point.Name
@@ -317,17 +340,18 @@ func (st *Stage) title() string {
 	return st.Name
 }
 
-// parameters calls Parameters, where set; else they are nil.
-func (st *Stage) parameters(step int64) (p any, err error) {
+// give returns a function that calls Parameters, or nil if Parameters is not set.
+func (st *Stage) give() sweep.Give {
 	if st.Parameters == nil {
-		return nil, nil
+		return nil
 	}
-	defer streams.Caught(&err, "Stage.Parameters of stage", st.title())
-	if p = st.Parameters(step); p == nil {
-		return nil, fmt.Errorf("scheme: Stage.Parameters of stage %q returned nil for step %d: "+
-			"it returns a pointer to the parameters of each step", st.title(), step)
+	return func(m sweep.Moment, p any) (err error) {
+		defer streams.Caught(&err, "Stage.Parameters of stage", st.title())
+		if err := st.Parameters(m, p); err != nil {
+			return fmt.Errorf("scheme: Stage.Parameters of stage %q, step %d: %w", st.title(), m.Step, err)
+		}
+		return nil
 	}
-	return p, nil
 }
 
 // Kernel is the Launch of a kernel whose arguments do not change.
@@ -335,20 +359,21 @@ func Kernel(k *streams.Kernel) Launch {
 	return func(s *streams.Stream, _ int64, _ float64) error { return s.Launch(k) }
 }
 
-// Region is what one launch sweeps.
+// Region is the region swept by one launch.
 type Region struct {
-	Rank   int // of the subdomain
-	Device *streams.Device
-	Name   string        // "sweep boundary", "sweep interior" or "sweep", for traces
-	Boxes  []domain.Box  // of points, in global indices: up to six boxes that do not overlap
-	Reads  []*halo.Field // what the stage's accesses mean in the steps of this phase
-	Writes []*halo.Field
+	Rank   int             // rank of the subdomain
+	Device *streams.Device // device of the subdomain
+	Name   string          // "sweep boundary", "sweep interior" or "sweep"; name in traces
+	Boxes  []domain.Box    // points in global indices: up to six disjoint boxes
+	Reads  []*halo.Field   // fields of the stage's accesses in the steps of this phase
+	Writes []*halo.Field   // fields that the stage writes
 }
 
-// group returns how many steps a group has.
+// group returns the number of steps of a group.
 func (s *Step) group() int { return max(1, s.Group) }
 
-// period returns after how many steps all variables lie in the same fields again, and groups of steps begin.
+// period returns the number of steps after which all variables are in the same fields again, and groups of
+// steps begin.
 func (s *Step) period() int {
 	p := s.group()
 	for _, v := range s.variables() {
@@ -364,7 +389,7 @@ func gcd(a, b int) int {
 	return a
 }
 
-// accesses yields all that a stage reads, and then all that it writes.
+// accesses yields all reads of a stage, and then all writes.
 func (st *Stage) accesses(yield func(Access) bool) {
 	for _, all := range [][]Access{st.Reads, st.Writes} {
 		for _, a := range all {
@@ -387,7 +412,7 @@ func (s *Step) variables() (all []*Variable) {
 	return all
 }
 
-// reads returns all that stages read of a variable.
+// reads returns all accesses of stages that read a variable.
 func (s *Step) reads(v *Variable) (all []Access) {
 	for _, st := range s.Stages {
 		for _, a := range st.Reads {
@@ -399,10 +424,10 @@ func (s *Step) reads(v *Variable) (all []Access) {
 	return all
 }
 
-// readsAround reports whether a stage reads more of a variable than points of its own.
+// readsAround reports whether a stage reads a variable beyond the point itself.
 func (s *Step) readsAround(v *Variable) bool { return slices.ContainsFunc(s.reads(v), Access.around) }
 
-// placement returns where the variables lie.
+// placement returns the placement of the variables.
 func (s *Step) placement() *halo.Placement { return s.Stages[0].placement() }
 
 func (st *Stage) placement() (p *halo.Placement) {
@@ -412,9 +437,9 @@ func (st *Stage) placement() (p *halo.Placement) {
 	return nil
 }
 
-// sent returns the accesses that stage i writes whose ghosts are read before they are written
-// again, by any stage: they are exchanged after it. Each variable comes once. After the last stage of a group of steps
-// it is all levels that the next group reads before it writes them.
+// sent returns the accesses that stage i writes whose ghosts are read before they are written again, by any
+// stage: they are exchanged after it. Each variable comes once. After the last stage of a group of steps
+// these are all levels that the next group reads before it writes them.
 func (s *Step) sent(i int) (all []Access) {
 	if s.group() == 1 {
 		for _, w := range s.Stages[i].Writes {
@@ -432,14 +457,15 @@ func (s *Step) sent(i int) (all []Access) {
 			continue
 		}
 		for level := s.oldest(v); level <= 0; level++ {
-			all = append(all, v.At(level+1, nil)) // the level of the step after this one
+			all = append(all, v.At(level+1, nil)) // the level of the next step
 		}
 	}
 	return all
 }
 
-// ghostsRead returns how deep, by array, the ghosts are read of what stage i writes by an access, until a stage writes
-// it again. Ghosts that user kernels read of some components only count for all, as far as they are exchanged.
+// ghostsRead returns, by array, how deep the ghosts that stage i writes by an access are read, until a stage
+// writes it again. Ghosts that user kernels read of only some components count for all, as far as they are
+// exchanged.
 func (s *Step) ghostsRead(i int, w Access) []domain.Radius {
 	arrays, _ := w.Variable.Spec.Arrays()
 	all := make([]domain.Radius, arrays)
@@ -504,10 +530,10 @@ func specsOf(variables []*Variable) (specs []halo.Spec) {
 	return specs
 }
 
-// onlyRead returns the variables of which ghosts are read and that no stage writes.
+// onlyRead returns the variables whose ghosts are read and that no stage writes.
 func (s *Step) onlyRead() (all []*Variable) {
 	for _, v := range s.variables() {
-		if !s.writes(v) && (s.readsAround(v) || s.group() > 1) {
+		if !s.writes(v) && !v.Spec.IsConstant() && (s.readsAround(v) || s.group() > 1) {
 			all = append(all, v)
 		}
 	}
@@ -521,9 +547,10 @@ func (s *Step) writes(v *Variable) bool {
 	})
 }
 
-// newest returns the level from which a run of so many steps goes on: the newest of all variables of several levels
-// that the step writes, or that another run has computed. It returns an error if they are not at the same level, or if
-// a run would read levels that are not computed. What is only read and was never computed is read in turn.
+// newest returns the level from which a run of a number of steps continues: the newest of all variables of
+// several levels that the step writes, or that another run has computed. It returns an error if they are not
+// at the same level, or if a run would read levels that are not computed. Variables that are only read and
+// were never computed alternate their levels.
 func (s *Step) newest(steps int64) (level int64, err error) {
 	var first *Variable
 	for _, v := range s.variables() {
@@ -538,19 +565,19 @@ func (s *Step) newest(steps int64) (level int64, err error) {
 			first, level = v, v.Newest()
 		case v.Newest() != level:
 			return 0, fmt.Errorf("scheme: variable %q is at level %d, and %q at %d: step them together, "+
-				"or fill one of them at the level of the other and say so by SetNewest",
+				"or fill one of them at the level of the other and call SetNewest",
 				first.Spec.Name, level, v.Spec.Name, v.Newest())
 		}
 		if v.Levels() > 1 && !written && v.computed.Load() && steps > 1 {
-			return 0, fmt.Errorf("scheme: %d steps that read variable %q, of %d levels, which another run has "+
-				"computed up to level %d, and do not write it: run one step at a time, or compute it in the same step",
+			return 0, fmt.Errorf("scheme: %d steps read variable %q, of %d levels, which another run has "+
+				"computed up to level %d, but do not write it: run one step at a time, or compute it in the same step",
 				steps, v.Spec.Name, v.Levels(), v.Newest())
 		}
 	}
 	return level, nil
 }
 
-// advance says that steps up to a level were made.
+// advance records that steps up to a level were run.
 func (s *Step) advance(level int64) {
 	for _, v := range s.variables() {
 		if s.writes(v) {
@@ -559,7 +586,7 @@ func (s *Step) advance(level int64) {
 	}
 }
 
-// keepLevels returns a function that sets all variables back to the levels at which they are now.
+// keepLevels returns a function that resets all variables to their current levels.
 func (s *Step) keepLevels() (restore func()) {
 	var undo []func()
 	for _, v := range s.variables() {
@@ -573,7 +600,8 @@ func (s *Step) keepLevels() (restore func()) {
 	}
 }
 
-// copy returns the step with new variables on a placement, whose content is undefined. All are allocated or none.
+// copy returns the step with new variables on a placement, whose content is undefined. All are allocated or
+// none.
 func (s *Step) copy(place *halo.Placement) (*Step, map[*Variable]*Variable, error) {
 	var demand []halo.Spec
 	for _, v := range s.variables() {

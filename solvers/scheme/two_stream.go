@@ -5,10 +5,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// TwoStream is the scheme that Sourouri et al. (2014) call the state of the
-// art: one host thread per device; one stream sweeps the boundary region and
-// exchanges it, in two phases one after the other, while another stream sweeps
-// the interior.
+// TwoStream is the scheme that Sourouri et al. (2014) call the state of the art: one host thread per device;
+// one stream sweeps the boundary region and exchanges it, in two consecutive phases, while another stream
+// sweeps the interior.
 const TwoStream Scheme = "two-stream"
 
 func twoStreamScheme() *definition {
@@ -19,13 +18,13 @@ func twoStreamScheme() *definition {
 	}
 }
 
-// twoStream drives one subdomain. Events alternate, so that one of
-// a stage is still there to be waited for when the next records its own.
+// twoStream drives one subdomain. Events alternate, so that a stage's event can still be waited for when the
+// next stage records its own.
 type twoStream struct {
 	*run
 	*subdomain
 	boundaryStream, interiorStream *streams.Stream
-	swept, inner                   [2]*streams.Event // the two sweeps of a stage are done
+	swept, inner                   [2]*streams.Event // the two sweeps of a stage have finished
 	phases                         [][2]exchangePhase
 }
 
@@ -69,9 +68,8 @@ func (t *twoStream) open() (err error) {
 	return t.newEvents(t.device, &t.swept[0], &t.inner[0], &t.swept[1], &t.inner[1])
 }
 
-// phase returns 0 or 1 for a message. Within a pair of neighbours, pairwise
-// looks at the lower one's place along their axis; around an odd ring two
-// pairs of the same phase share a device.
+// phase returns 0 or 1 for a message. For Pairwise it depends on the lower neighbor's position along their
+// axis; in a ring of odd length two pairs of the same phase share a device.
 func (o Order) phase(place *halo.Placement, m halo.Message) int {
 	if o == LeftRight {
 		if m.Dir.Positive() {
@@ -83,7 +81,7 @@ func (o Order) phase(place *halo.Placement, m halo.Message) int {
 	if !m.Dir.Positive() {
 		lower = m.To
 	}
-	axis := 0 // of edges and corners the first along which they differ
+	axis := 0 // for edges and corners the first one along which they differ
 	for m.Dir[axis] == 0 {
 		axis++
 	}
@@ -105,15 +103,15 @@ func (t *twoStream) steps(first, last int64, norms bool) error {
 	return nil
 }
 
-// stage queues a stage of a step. Both its sweeps read, and overwrite what was read by, both
-// sweeps of the stage before.
+// stage queues a stage of a step. Both its sweeps read, and overwrite points read by, both sweeps of the
+// previous stage.
 func (t *twoStream) stage(stage int, n int64, norms bool) error {
 	now := int(t.substep(n, stage) % 2)
 	if err := t.boundary(stage, n, norms, now); err != nil {
 		return err
 	}
 	if !norms && !t.sends(stage, n) {
-		return nil // all of the stage is boundary region
+		return nil // the whole stage is boundary region
 	}
 	if err := t.interiorStream.Wait(t.swept[1-now]); err != nil {
 		return err

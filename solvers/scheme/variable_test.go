@@ -24,19 +24,19 @@ func variableOf(t *testing.T, s halo.Spec) *Variable {
 	return v
 }
 
-// Values of a type are for kernels of the caller's own; what sweeps numbers refuses them by name.
-func TestSweepsOfTypesAreRefused(t *testing.T) {
+// Values of a datatype are only for user kernels; sweeps reject them by name.
+func TestSweepsOfTypes(t *testing.T) {
 	gap := must(datatype.Resized(datatype.Float64, 0, 24))(t)
 	v := variableOf(t, halo.Spec{Name: "cells", Type: gap, Width: domain.UniformRadius(2, 1)})
 	stage := Stage{Reads: []Access{v.At(0, stencil.Footprint{{1, 0, 0}})}, Writes: []Access{v.At(1, nil)}, Point: &sweep.Point{}}
-	wants(t, "a point function over values of a type", stage.check(), nil, `sweep of variable "cells"`)
+	wants(t, "a point function over values of a type", stage.check(), nil, `variable "cells" has values of type`)
 	stage.Point, stage.Kernels = nil, func(Region) (Launch, error) { return nil, nil }
 	if err := stage.check(); err != nil {
 		t.Errorf("kernels over values of a type: %v", err)
 	}
 }
 
-// A variable whose components have widths of their own is read as far as the widest reaches.
+// A variable whose components have different widths can be read as far as each width allows.
 func TestVariablesWithWidths(t *testing.T) {
 	wide, none := domain.UniformRadius(2, 1), domain.Radius{}
 	v := variableOf(t, halo.Spec{Name: "f", Element: halo.Float64, SoA: true, Components: 2, Widths: []domain.Radius{none, wide}})
@@ -50,9 +50,9 @@ func TestVariablesWithWidths(t *testing.T) {
 		read Access
 		ok   bool
 	}{
-		"both beyond the point":                     {v.At(0, right), false},
-		"the first beyond the point":                {v.At(0, nil).ByComponent([]stencil.Footprint{right, nil}), false},
-		"the second, which has ghosts there, alone": {v.At(0, nil).ByComponent([]stencil.Footprint{stencil.Point(), right}), true},
+		"both beyond the point":                   {v.At(0, right), false},
+		"the first beyond the point":              {v.At(0, nil).ByComponent([]stencil.Footprint{right, nil}), false},
+		"only the second, which has ghosts there": {v.At(0, nil).ByComponent([]stencil.Footprint{stencil.Point(), right}), true},
 	} {
 		stage := Stage{Reads: []Access{c.read}, Writes: []Access{v.At(1, nil)}, Point: point}
 		if err := stage.check(); (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), `component 0 of "f" is read`) {
@@ -61,7 +61,7 @@ func TestVariablesWithWidths(t *testing.T) {
 	}
 }
 
-// Trials begin with the values of the variables.
+// Copies for trials have the values of the variables.
 func TestCopiesForTrials(t *testing.T) {
 	step := newStep(t, testdevices.Host(t, 2), 2, 16)
 	v := step.variables()[0]
@@ -78,8 +78,8 @@ func TestCopiesForTrials(t *testing.T) {
 	succeeds(t, u.Close())
 }
 
-// doubled is a point function whose Go counterpart is so many units in the last place above its source.
-func doubled(element halo.Element, up int) *sweep.Point {
+// doubled is a point function whose Go counterpart is up units in the last place above its source.
+func doubled(element domain.Element, up int) *sweep.Point {
 	return &sweep.Point{
 		Name: "doubled", Dims: 2, CUDA: "template <typename P> __device__ __forceinline__ void doubled(P &p) { p.set(u, 2 * p.at(u)); }",
 		Go: func(r *sweep.Row) {
@@ -98,18 +98,18 @@ func doubled(element halo.Element, up int) *sweep.Point {
 	}
 }
 
-// The sources of all stages are compared with their Go counterparts, and reals may differ by as many units in the last
-// place as is said.
+// The sources of all stages are compared with their Go counterparts; reals may differ by the given number of
+// units in the last place.
 func TestCheckPoints(t *testing.T) {
 	testdevices.Once(t)
 	set := testdevices.Host(t, 1)
 	place := placed(t, set.Devices, []int{8, 8}, [3]bool{}, domain.Vec{1, 1, 1})
 	for _, c := range []struct {
-		element halo.Element
+		element domain.Element
 		ulps    uint64
 		says    string
 	}{
-		{halo.Float64, 2, `stage 2 "far"`}, {halo.Float64, 3, ""}, {halo.Float32, 2, ": 3 ulps apart"},
+		{halo.Float64, 2, `stage 2 "far"`}, {halo.Float64, 3, ""}, {halo.Float32, 2, "differ by 3 ulps"},
 	} {
 		u := newVariable(t, place, halo.Spec{Name: "u", Element: c.element}, 1)
 		stage := func(name string, up int) Stage {
@@ -128,7 +128,7 @@ func TestCheckPoints(t *testing.T) {
 	step := &Step{Stages: reducedAlone(newStep(t, set, 1, 16).Measured[0])}
 	succeeds(t, step.CheckPoints(set.Compiler, set.Devices[0], 0))
 	step.Stages[0].Point.CUDA = strings.Replace(step.Stages[0].Point.CUDA, "p.at(u)", "p.at(next)", 1)
-	wants(t, "a read of what is only written", step.CheckPoints(set.Compiler, set.Devices[0], 0), nil,
+	wants(t, "a read of a write-only access", step.CheckPoints(set.Compiler, set.Devices[0], 0), nil,
 		`stage 0 "count": sweep: count.cu:1: at(next, ...) of an access that is only written`)
 	if err := newStep(t, set, 1, 16).CheckPoints(set.Compiler, nil, 0); err == nil {
 		t.Error("a check without a device")

@@ -23,13 +23,13 @@ import (
 type Program struct {
 	Name  string
 	Flags func(f *flag.FlagSet) // adds flags to those of all examples
-	// Run runs the example as the flags say, prints what it did, and returns the checksum of the result.
+	// Run runs the example with the flags, prints the results, and returns their checksum.
 	Run func(ctx context.Context, s *halo.Session, out io.Writer) (sum uint32, err error)
 	// MaxDevices limits how many devices are used by default; 0 for no limit.
 	MaxDevices int
 }
 
-// Main runs the program as the flags say; the last line that it prints is the checksum.
+// Main runs the program with the flags of the command line; the last printed line is the checksum.
 func (p Program) Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -66,12 +66,12 @@ func (p Program) Command(ctx context.Context, args []string, out io.Writer) (err
 	return err
 }
 
-// Parse reads flags. Help goes to a writer; the error then is flag.ErrHelp.
+// Parse parses flags. It prints help to a writer; the error is then flag.ErrHelp.
 func (p Program) Parse(args []string, help io.Writer) (devices halo.Devices, err error) {
 	f := flag.NewFlagSet(p.Name, flag.ContinueOnError)
 	f.SetOutput(help)
-	f.StringVar((*string)(&devices.Backend), "backend", "", "cuda or host; GPUs if there are any if empty")
-	f.IntVar(&devices.Count, "devices", 0, "how many devices; 0 for all")
+	f.StringVar((*string)(&devices.Backend), "backend", "", "cuda or host; default: cuda if there is a GPU")
+	f.IntVar(&devices.Count, "devices", 0, "number of devices; 0: all")
 	p.Flags(f)
 	if err := f.Parse(args); err != nil {
 		return devices, err
@@ -82,15 +82,15 @@ func (p Program) Parse(args []string, help io.Writer) (devices halo.Devices, err
 	return devices, nil
 }
 
-// Steps is an example of time steps that any scheme orders.
+// Steps is an example of time steps for any scheme.
 type Steps struct {
 	Name  string
-	Size  []int // points along each axis, unless --size says otherwise
-	Steps int64 // unless --steps says otherwise
+	Size  []int // default points along each axis
+	Steps int64 // default number of steps
 	New   func(ctx context.Context, s *halo.Session, size []int) (*Simulation, error)
 }
 
-// Simulation is the fields of an example on the devices of a session, at their first level, and its step.
+// Simulation is the initial fields of an example on the devices of a session, and its step.
 type Simulation struct {
 	Step   *scheme.Step
 	Fields []*scheme.Variable // in the order of the checksum; elements are float64
@@ -98,7 +98,7 @@ type Simulation struct {
 	Report func(x *scheme.Runner) (string, error)
 }
 
-// Main runs the example as the flags say.
+// Main runs the example with the flags of the command line.
 func (e Steps) Main() {
 	o := scheme.Options{Scheme: scheme.Auto, Path: p2p.Auto, Steps: e.Steps}
 	size := ""
@@ -106,9 +106,9 @@ func (e Steps) Main() {
 		Name: e.Name,
 		Flags: func(f *flag.FlagSet) {
 			f.StringVar((*string)(&o.Scheme), "scheme", string(o.Scheme),
-				fmt.Sprintf("how steps are ordered: auto or one of %v", scheme.All()))
+				fmt.Sprintf("scheme of the steps: auto or one of %v", scheme.All()))
 			f.StringVar((*string)(&o.Path), "path", string(o.Path),
-				"over which messages go: "+p2p.Choices(p2p.LinksFirst()))
+				"path of messages: "+p2p.Choices(p2p.Paths()))
 			f.StringVar(&size, "size", "", "points along each axis, N or "+strings.Repeat("xN", len(e.Size))[1:])
 			f.Int64Var(&o.Steps, "steps", o.Steps, "time steps")
 		},
@@ -122,19 +122,20 @@ func (e Steps) Main() {
 	}.Main()
 }
 
-// parseSize reads N or a number for each axis.
+// parseSize parses N or a number for each axis.
 func (e Steps) parseSize(text string) (size []int, err error) {
 	if text == "" {
 		return e.Size, nil
 	}
 	numbers := strings.Split(text, "x")
 	if len(numbers) != 1 && len(numbers) != len(e.Size) {
-		return nil, fmt.Errorf("--size %s: %d numbers for %d axes", text, len(numbers), len(e.Size))
+		return nil, fmt.Errorf("--size: must have %d numbers, one per axis, got %d: %s",
+			len(e.Size), len(numbers), text)
 	}
 	for axis := range e.Size {
 		n, err := strconv.Atoi(numbers[min(axis, len(numbers)-1)])
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("--size %s: want a number of points along each axis", text)
+			return nil, fmt.Errorf("--size: must be a number of points along each axis, got %s", text)
 		}
 		size = append(size, n)
 	}
@@ -198,11 +199,11 @@ func readAll(f *halo.Field) (all [][]float64, err error) {
 	return all, nil
 }
 
-// ChecksumOf returns the CRC32C of values one after the other, each little-endian.
+// ChecksumOf returns the CRC32C of the little-endian bytes of values.
 func ChecksumOf(all ...[]float64) uint32 {
 	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	for _, values := range all {
-		_ = binary.Write(sum, binary.LittleEndian, values) // a hash takes all
+		_ = binary.Write(sum, binary.LittleEndian, values) // a hash never returns an error
 	}
 	return sum.Sum32()
 }

@@ -19,7 +19,7 @@ import (
 //go:embed ranks.cuh
 var ranksHeader string
 
-// Source is the source of an example by device ranks, behind part and block_sum of ranks.cuh. THREADS is the number of
+// Source is the source of an example with device ranks, after part and block_sum of ranks.cuh. THREADS is the number of
 // threads of a device rank.
 func Source(name, text string, threads int, mirrors ...kernels.Mirror) kernels.Source {
 	return kernels.Source{
@@ -27,10 +27,10 @@ func Source(name, text string, threads int, mirrors ...kernels.Mirror) kernels.S
 	}
 }
 
-// Setup is the devices of an example by device ranks, what the flags say, and what is to be closed at its end.
+// Setup is the devices and flags of an example with device ranks, and the resources to close at its end.
 type Setup struct {
 	*halo.Session
-	Options    ranks.Options // how many device ranks, and the limit of their waits
+	Options    ranks.Options // number of device ranks, and the limit of their waits
 	Threads    int           // of a device rank
 	Iterations int           // in a run
 	Samples    int           // timed runs, after one that is not timed
@@ -38,10 +38,10 @@ type Setup struct {
 	streams.Resources
 }
 
-// Close frees what World and Alloc have made. The session stays open.
+// Close frees the worlds and memory of World and Alloc. The session stays open.
 func (s *Setup) Close() error { return s.Resources.Close() }
 
-// World makes the ranks of a program.
+// World creates the ranks of a program.
 func (s *Setup) World(p ranks.Program) (*ranks.World, error) {
 	p.Threads = s.Threads
 	w, err := ranks.New(s.Compiler, s.Devices, s.Links, p, s.Options)
@@ -60,7 +60,7 @@ func (s *Setup) Alloc(d *streams.Device, bytes int64) (*streams.Memory, error) {
 	return m, err
 }
 
-// Upload allocates memory of a device that holds values.
+// Upload allocates device memory and fills it with values.
 func Upload[T any](s *Setup, d *streams.Device, values []T) (*streams.Memory, error) {
 	m, err := streams.Upload(d, values)
 	if err == nil {
@@ -71,29 +71,29 @@ func Upload[T any](s *Setup, d *streams.Device, values []T) (*streams.Memory, er
 
 // Problem is an example on the devices of a setup.
 type Problem interface {
-	fmt.Stringer // what is computed, by how many device ranks
+	fmt.Stringer // description of the problem, with the number of device ranks
 
-	// Reset sets all memory to what it holds before the first iteration.
+	// Reset sets all memory to its initial content.
 	Reset() error
-	// Run runs iterations by device ranks and returns the time that they took.
+	// Run runs iterations with device ranks and returns their time.
 	Run(ctx context.Context, iterations int) (time.Duration, error)
 	// Values returns the result after a number of iterations.
 	Values(iterations int) ([]float64, error)
-	// Check compares a result with an independent reference. The error says where it is wrong.
+	// Check compares a result with an independent reference. The error describes the first difference.
 	Check(values []float64, iterations int) (report string, err error)
 }
 
-// Ranks returns a program by device ranks with some flags of its own; the setup has the defaults of the others. It
-// prints the time of an iteration, and how the result compares with the reference.
+// Ranks returns a program with device ranks and additional flags; the setup has the defaults of the common flags. It
+// prints the time of an iteration, and compares the result with the reference.
 func Ranks(name string, s Setup, flags func(f *flag.FlagSet), open func(s *Setup) (Problem, error)) Program {
 	all := func(f *flag.FlagSet) {
-		f.IntVar(&s.Iterations, "iterations", s.Iterations, "iterations, or time steps, of a run")
+		f.IntVar(&s.Iterations, "iterations", s.Iterations, "iterations, or time steps, per run")
 		f.IntVar(&s.Samples, "samples", 3, "timed runs, after one that is not timed")
 		f.IntVar(&s.Options.Ranks, "ranks", 0, "device ranks of each device; 0 for --per-multiprocessor")
 		f.IntVar(&s.Options.PerMultiprocessor, "per-multiprocessor", s.Options.PerMultiprocessor,
 			"device ranks on each multiprocessor, or core of a CPU device; 0 for as many as fit")
 		f.IntVar(&s.Threads, "threads", 128, "threads of a device rank, a multiple of 32")
-		f.DurationVar(&s.Options.Limit, "limit", 20*time.Second, "limit of every wait of a device rank")
+		f.DurationVar(&s.Options.Limit, "limit", 20*time.Second, "time limit of every wait of a device rank")
 		f.BoolVar(&s.Verify, "verify", true, "compare the result with the reference")
 		flags(f)
 	}
@@ -172,10 +172,10 @@ func Read[T any](from streams.Span) ([]T, error) {
 	return all, errors.Join(err, host.Close())
 }
 
-// Part is part of ranks.cuh: where the i-th of some parts of n elements begins.
+// Part is part of ranks.cuh: the start of the i-th of several parts of n elements.
 func Part(n, parts, i int64) int64 { return n * i / parts }
 
-// BlockSum is block_sum of ranks.cuh: the sum of what each thread has. It overwrites threads.
+// BlockSum is block_sum of ranks.cuh: the sum of the values of all threads. It overwrites threads.
 func BlockSum(threads []float64) (sum float64) {
 	for warp := 0; warp < len(threads); warp += 32 {
 		lanes := threads[warp:][:32]
@@ -193,8 +193,8 @@ func BlockSum(threads []float64) (sum float64) {
 	return sum
 }
 
-// Hash returns 64 bits that depend on two numbers and look random: the finalizer of SplitMix64 (Steele, Lea and Flood
-// 2014). Any part of a program can make the same data again.
+// Hash returns 64 pseudorandom bits that depend on two numbers: the finalizer of SplitMix64 (Steele, Lea and Flood
+// 2014). Any part of a program can reproduce the data.
 func Hash(a, b uint64) uint64 {
 	h := a*0x9e3779b97f4a7c15 + b*0xd1342543de82ef95 + 0x632be59bd9b4e019
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
@@ -202,5 +202,5 @@ func Hash(a, b uint64) uint64 {
 	return h ^ h>>31
 }
 
-// Uniform returns a number from 0 up to 1 for a hash.
+// Uniform returns a number in [0, 1) for a hash.
 func Uniform(hash uint64) float64 { return float64(hash>>11) / (1 << 53) }

@@ -1,4 +1,4 @@
-// Package exampletest is what tests of examples share.
+// Package exampletest has the common parts of the tests of examples.
 package exampletest
 
 import (
@@ -18,9 +18,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Conform runs an example under every scheme, over every path of the scheme, on 1 to 4 CPU devices and on up to 4 GPUs.
-// Each run has the wanted checksum. Schemes may reject steps that they do not run: ranks those of several stages,
-// blocked those that are not from one time level to the next.
+// Conform runs an example with every scheme, over every path of the scheme, on 1 to 4 CPU devices and on up to 4 GPUs.
+// Each run must have the given checksum. Schemes may reject steps that they do not support: ranks those of several
+// stages, blocked those that do not go from one time level to the next.
 func Conform(t *testing.T, e example.Steps, size []int, steps int64, want uint32) {
 	for _, backend := range []streams.Backend{streams.Host, streams.CUDA} {
 		t.Run("backend="+string(backend), func(t *testing.T) {
@@ -28,7 +28,7 @@ func Conform(t *testing.T, e example.Steps, size []int, steps int64, want uint32
 				t.Run(fmt.Sprintf("devices=%d", devices), func(t *testing.T) {
 					session := open(t, backend, devices)
 					for _, o := range ways(devices) {
-						o.Limit = 5 * time.Minute
+						o.Limit = 20 * time.Minute
 						t.Run(fmt.Sprintf("scheme=%s/order=%s/path=%s", o.Scheme, o.Order, o.Path), func(t *testing.T) {
 							o.Steps = steps
 							got, err := e.Run(t.Context(), session, size, o, io.Discard)
@@ -49,10 +49,10 @@ func Conform(t *testing.T, e example.Steps, size []int, steps int64, want uint32
 	}
 }
 
-// refusals are what schemes say that refuse a step.
+// refusals lists parts of the errors of schemes that reject a step.
 var refusals = map[scheme.Scheme][]string{
 	scheme.Ranks:   {"runs steps of one stage"},
-	scheme.Blocked: {"runs steps "},
+	scheme.Blocked: {"runs steps ", "variables of two levels"},
 }
 
 func mayRefuse(s scheme.Scheme, err error) bool {
@@ -62,7 +62,7 @@ func mayRefuse(s scheme.Scheme, err error) bool {
 // ways returns every scheme with its orders and paths; a single device sends nothing.
 func ways(devices int) (all []scheme.Options) {
 	for _, name := range append(scheme.All(), scheme.Auto) {
-		needs := name.Needs() // none of auto
+		needs := name.Needs() // none for auto
 		for _, order := range append(needs.Orders, "")[:max(1, len(needs.Orders))] {
 			paths := p2p.Paths()
 			if devices == 1 || name == scheme.Auto {
@@ -78,7 +78,7 @@ func ways(devices int) (all []scheme.Options) {
 	return all
 }
 
-// open opens devices for a test, which is skipped where there are too few.
+// open opens devices for a test, which is skipped if there are too few.
 func open(t *testing.T, backend streams.Backend, n int) *halo.Session {
 	t.Helper()
 	session, err := halo.Open(t.Context(), halo.Devices{Backend: backend, Count: n})

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/halox/halox/examples/internal/example"
 	"github.com/halox/halox/halo"
@@ -23,11 +24,11 @@ import (
 // Main runs the tests of a package and exits. It fails if a kernel of a source never ran on the CPU.
 func Main(m *testing.M, source string) { os.Exit(testdevices.Main(m, source)) }
 
-// Ranks is a program by device ranks whose tests run on CPU devices, on GPUs and by CUDA on the CPU.
+// Ranks is a program with device ranks whose tests run on CPU devices, GPUs and emulated GPUs.
 type Ranks struct{ New func() example.Program }
 
-// OneAnswer runs the program with some flags on so many devices of all backends. Each result agrees with the reference
-// of the program, and all backends have the same checksum.
+// OneAnswer runs the program with the flags on the given number of devices of each backend. Each result must agree with
+// the reference of the program, and all checksums must be equal.
 func (r Ranks) OneAnswer(t *testing.T, devices int, flags string) {
 	t.Helper()
 	sums := map[uint32]bool{}
@@ -54,14 +55,14 @@ func (r Ranks) OneAnswer(t *testing.T, devices int, flags string) {
 	})
 }
 
-// session is a session of the first devices of a set.
+// session returns a session of the first devices of a set.
 func session(s *testdevices.Set, devices int) *halo.Session {
 	return &halo.Session{
 		Backend: s.Devices[0].Backend, Devices: s.Devices[:devices], Links: s.Links, Compiler: s.Compiler,
 	}
 }
 
-// Each calls f with a setup of as many ranks on 1 to so many devices of each backend, at most two by CUDA on the CPU.
+// Each calls f with a setup of equally many ranks on 1 to n devices of each backend, at most two emulated GPUs.
 func Each(t *testing.T, most, ranks int, f func(t *testing.T, s *example.Setup)) {
 	t.Helper()
 	testdevices.EachKernel(t, most, func(t *testing.T, s *testdevices.Set) {
@@ -75,10 +76,10 @@ func Each(t *testing.T, most, ranks int, f func(t *testing.T, s *example.Setup))
 	})
 }
 
-// Setup returns a setup of as many ranks on some devices of a set for the length of a test.
+// Setup returns a setup with a number of ranks on devices of a set, for the duration of a test.
 func Setup(t *testing.T, s *testdevices.Set, devices, each int) *example.Setup {
 	setup := &example.Setup{Session: session(s, devices), Threads: 64}
-	setup.Options.Ranks = each
+	setup.Options.Ranks, setup.Options.Limit = each, 5*time.Minute // also on a busy machine
 	t.Cleanup(func() {
 		if err := setup.Close(); err != nil {
 			t.Error(err)
@@ -87,7 +88,8 @@ func Setup(t *testing.T, s *testdevices.Set, devices, each int) *example.Setup {
 	return setup
 }
 
-// Rejects wants the program to reject flags: wrong has the error by flags. It also wants it to print its flags for -h.
+// Rejects checks that the program rejects flags: wrong has the error for flags. It also checks that it prints its flags
+// for -h.
 func (r Ranks) Rejects(t *testing.T, wrong map[string]string) {
 	t.Helper()
 	for flags, want := range wrong {
@@ -103,9 +105,10 @@ func (r Ranks) Rejects(t *testing.T, wrong map[string]string) {
 	}
 }
 
-// Compile compiles a source for generations of GPUs. Its kernels keep their variables in registers, at most so many per
-// thread, or what others has for a generation such as sm_100, and have no fence but acquires: device ranks order what
-// they store by releases. A long test looks at registers of all generations and at fences, a short one at one of these.
+// Compile compiles a source for generations of GPUs, and checks that its kernels spill no registers, use at most the
+// given number of registers per thread, or that of others for a generation such as sm_100, and have no fences except
+// acquires: device ranks order stores by releases. A long test checks the registers of all generations and fences, a
+// short one checks one of these.
 func Compile(t *testing.T, source kernels.Source, registers int, others map[string]int) {
 	testdevices.Once(t)
 	if testdevices.Turn(0, 2, 1) {
@@ -117,7 +120,7 @@ func Compile(t *testing.T, source kernels.Source, registers int, others map[stri
 }
 
 func withoutFences(t *testing.T, source kernels.Source) {
-	ptx, err := testdevices.CachingCompiler(t).Compile(source, "sm_999") // newer than those that the compiler knows
+	ptx, err := testdevices.CachingCompiler(t).Compile(source, "sm_999") // newer than those that the compiler supports
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package typetest makes random types, and the bytes that they are tried on, for the tests of
-// all that describes, packs or sends them.
+// Package typetest makes random types, and bytes to try them on, for the tests of everything that describes,
+// packs or sends them.
 package typetest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/halox/halox/halo/datatype"
 )
 
-// A Source returns integers from lo to hi, both included. Random types are made from one: of rapid, of math/rand or of
-// a fuzzer's bytes.
+// A Source returns integers from lo to hi, both included. Random types are made from one: of rapid, of
+// math/rand or of a fuzzer's bytes.
 type Source func(lo, hi int) int
 
 // Seeded returns the source of a seed.
@@ -20,7 +20,7 @@ func Seeded(seed uint64) Source {
 	return func(lo, hi int) int { return lo + r.IntN(hi-lo+1) }
 }
 
-// Count returns a number up to most, seldom 0.
+// Count returns a number up to most, rarely 0.
 func (s Source) Count(most int) int {
 	if s(0, 15) == 0 {
 		return 0
@@ -28,28 +28,28 @@ func (s Source) Count(most int) int {
 	return s(1, most)
 }
 
-// Type returns a type of at most so many constructors above each other: with all predefined types and all
-// constructors, with parts that are empty, overlap, go backwards or lie at any byte.
+// Type returns a type of at most depth nested constructors: with all predefined types and all constructors,
+// with parts that are empty, overlap, go backwards or are at any byte.
 func (s Source) Type(t rapid.TB, depth int) *datatype.Type {
 	t.Helper()
 	return maker{s, true, 3000}.make(t, depth)
 }
 
-// Plain does the same, but lists of bytes and structs keep to the alignment of their elements, and all is a bit
-// smaller: MPI libraries disagree about other types, or crash over them.
+// Plain does the same, but lists of bytes and structs keep the alignment of their elements, and sizes are
+// smaller: MPI libraries disagree about other types, or crash.
 func (s Source) Plain(t rapid.TB, depth int) *datatype.Type {
 	t.Helper()
 	return maker{s, false, 2000}.make(t, depth)
 }
 
-// maker makes types, odd ones or plain ones.
+// maker makes types, arbitrary or plain ones.
 type maker struct {
 	Source
 	odd  bool
-	most int64 // bytes of a type: a larger one is dropped for its child
+	most int64 // maximum bytes of a type: a larger one is replaced by its child
 }
 
-// far is how many bytes a type may span, or it is dropped, too.
+// far is the maximum number of bytes that a type spans, or it is replaced too.
 const far = 200_000
 
 func (m maker) make(t rapid.TB, depth int) *datatype.Type {
@@ -68,7 +68,7 @@ func (m maker) make(t rapid.TB, depth int) *datatype.Type {
 	return made
 }
 
-// upTo returns the limit of a count, which is one more for odd types.
+// upTo returns the limit of a count, which is one more for arbitrary types.
 func (m maker) upTo(most int) int {
 	if m.odd {
 		return most + 1
@@ -111,7 +111,7 @@ func (m maker) constructor(t rapid.TB, depth int, child *datatype.Type) (*dataty
 	return datatype.Resized(child, m.distance(), m.distance())
 }
 
-// distance returns a number of bytes, of odd types often a multiple of a word.
+// distance returns a number of bytes, for arbitrary types often a multiple of a word.
 func (m maker) distance() int64 {
 	if !m.odd || m.Source(0, 1) == 0 {
 		return int64(m.Source(-60, 60))
@@ -119,7 +119,7 @@ func (m maker) distance() int64 {
 	return int64(m.Source(-20, 20) * []int{1, 4, 8, 16}[m.Source(0, 3)])
 }
 
-// length returns how long a list is to be, seldom long.
+// length returns the length of a list, rarely large.
 func (m maker) length() int {
 	if m.Source(0, 7) == 0 {
 		return m.Source(60, 150)
@@ -143,7 +143,7 @@ func (m maker) list(n int) (lengths, places []int) {
 	return lengths, places
 }
 
-// inBytes returns the places in bytes: so many for one, or of odd types any power of two.
+// inBytes returns the places in bytes: unit bytes each, or for arbitrary types any power of two.
 func (m maker) inBytes(places []int, unit int64) []int64 {
 	if m.odd && m.Source(0, 2) == 0 {
 		unit = 1 << m.Source(0, 4)
@@ -179,7 +179,7 @@ func (m maker) structure(t rapid.TB, depth int, child *datatype.Type) (*datatype
 	return datatype.Struct(lengths, m.inBytes(places, 16), types)
 }
 
-// Numbered returns n bytes of which no eight in a row come twice.
+// Numbered returns n bytes in which no eight consecutive bytes occur twice.
 func Numbered(n int64) []byte {
 	b := make([]byte, n)
 	x := uint64(1)

@@ -8,8 +8,8 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
-// Among the types of some seeds are all constructors and all predefined types, some that
-// are empty, overlap or go backwards, and lists and pieces of all ranks.
+// The types of some seeds include all constructors and all predefined types, some that are empty, overlap or
+// go backwards, and lists and pieces of all ranks.
 func TestTypesAreOfAllKinds(t *testing.T) {
 	for name, of := range map[string]func(s typetest.Source) *datatype.Type{
 		"odd":   func(s typetest.Source) *datatype.Type { return s.Type(t, 4) },
@@ -41,7 +41,7 @@ func TestTypesAreOfAllKinds(t *testing.T) {
 	}
 }
 
-// note counts what a type is made of, and what its layout is like.
+// note counts the parts of a type, and properties of its layout.
 func note(t *testing.T, seen map[any]int, typ *datatype.Type) {
 	t.Helper()
 	parts(seen, typ)

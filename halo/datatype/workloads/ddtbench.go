@@ -7,9 +7,9 @@ import (
 )
 
 // DDTBench returns the micro-applications of Schneider, Gerstenberger and Hoefler, "Micro-Applications for
-// Communication Data Access Patterns and MPI Datatypes", EuroMPI 2012, with the parameter sets of their sources. Arrays
-// that DDTBench allocates one by one lie here one after another in a single array. FFT2D is on 2, 4 and 8 ranks, one
-// message of each.
+// Communication Data Access Patterns and MPI Datatypes", EuroMPI 2012, with the parameter sets of their
+// sources. Arrays that DDTBench allocates separately are consecutive parts of one array here. FFT2D is on 2,
+// 4 and 8 ranks, one message of each.
 func DDTBench() ([]Workload, error) {
 	m := &maker{suite: "ddtbench"}
 	m.nasMG()
@@ -39,7 +39,7 @@ func (m *maker) nasMG() {
 	}
 }
 
-// nasLU adds the exchanges of a solver with 5 doubles a point, (d2+2) x (d3+2) points.
+// nasLU adds the exchanges of a solver with 5 doubles per point, (d2+2) x (d3+2) points.
 func (m *maker) nasLU() {
 	point := m.contiguous(5, datatype.Float64)
 	for _, d := range []int{12, 33, 64, 102, 162, 408, 1020} {
@@ -102,7 +102,7 @@ func (m *maker) lammps() {
 	}
 }
 
-// atoms adds an exchange of that many arrays, the first of them of three doubles an atom, all others of one.
+// atoms adds an exchange of that many arrays, the first with three doubles per atom, all others with one.
 func (m *maker) atoms(name string, d, n, arrays int) {
 	chosen := shuffled(d, n)
 	sent := []*datatype.Type{m.indexedBlock(3, scaled(chosen, 3), datatype.Float64)}
@@ -119,7 +119,8 @@ func (m *maker) atoms(name string, d, n, arrays int) {
 		Side{Type: m.structure(to, received), Count: 1, Array: end})
 }
 
-// fft adds the transpose of an n x n matrix of complex doubles by rows on some ranks: what one rank sends another.
+// fft adds the transpose of an n x n matrix of complex doubles by rows on some ranks: the message from one
+// rank to another.
 func (m *maker) fft() {
 	for _, n := range []int{256, 512, 768, 1024, 1536} {
 		for _, ranks := range []int{2, 4, 8} {
@@ -140,8 +141,9 @@ type window struct{ d1, d3, s1, s3, a, c int }
 // levels is the vertical extent of WRF's arrays.
 const levels = 65
 
-// wrf adds the halo exchanges of a weather model: 4 two-dimensional arrays, 3 of three dimensions and 2 of four, of
-// whose last extent of 2 the second is sent. Suite _sa describes them as subarrays, _vec as vectors.
+// wrf adds the halo exchanges of a weather model: 4 two-dimensional arrays, 3 three-dimensional and 2
+// four-dimensional ones, of whose last extent of 2 the second is sent. Suite _sa describes them as subarrays,
+// _vec as vectors.
 func (m *maker) wrf() {
 	for _, w := range []window{{32, 52, 23, 3, 5, 7}, {27, 41, 19, 3, 4, 7}, {24, 34, 16, 3, 4, 7},
 		{22, 30, 14, 3, 4, 7}, {19, 24, 11, 3, 4, 7}} {
@@ -173,7 +175,7 @@ func (m *maker) fields(w window, form string) Side {
 	return Side{Type: m.structure(places, types), Count: 1, Array: end}
 }
 
-// field returns the type of one array, where its displacement 0 lies in it, and its size, in bytes.
+// field returns the type of one array, the offset of its displacement 0 in the array, and its size, in bytes.
 func (m *maker) field(w window, form string, dims int) (t *datatype.Type, start, size int64) {
 	sizes, subsizes, starts := []int{w.d1, levels, w.d3, 2}, []int{w.s1, levels, w.s3, 1}, []int{w.a, 0, w.c, 1}
 	if dims == 2 {

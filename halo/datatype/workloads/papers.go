@@ -7,11 +7,11 @@ import (
 	"github.com/halox/halox/halo/datatype"
 )
 
-// Wu returns the layouts of Wu, Bosilca, vandeVaart, Jeaugey and Dongarra, "GPU-Aware Non-contiguous Data Movement In
-// Open MPI", HPDC 2016, figures 5 to 15: matrices of doubles in column-major order, 1K to 4K on an edge, of which a
-// sub-matrix (V), the lower triangle (T) and a triangle in stairs go; V received as one piece; the transpose; and
-// vectors of 1000 and 8000 blocks. Chosen here: the sub-matrix is a quarter of its matrix, a stair has 256 columns,
-// twice and once, and vectors have as much gap as data.
+// Wu returns the layouts of Wu, Bosilca, vandeVaart, Jeaugey and Dongarra, "GPU-Aware Non-contiguous Data
+// Movement In Open MPI", HPDC 2016, figures 5 to 15: from matrices of doubles in column-major order, 1K to 4K
+// per edge, a sub-matrix (V), the lower triangle (T) and a stair-shaped triangle; V received contiguously;
+// the transpose; and vectors of 1000 and 8000 blocks. Chosen here: the sub-matrix is a quarter of its matrix,
+// a stair has 256 columns, twice and once, and vectors have as much gap as data.
 func Wu() ([]Workload, error) {
 	m := &maker{suite: "wu"}
 	for _, n := range []int{1 << 10, 2 << 10, 3 << 10, 4 << 10} {
@@ -126,11 +126,11 @@ func (m *maker) nine(n int, t *datatype.Type) {
 	side("east", column, at(n, 0), at(n+1, 0))
 }
 
-// HACC returns the block of a Voronoi tessellation that Jenkins et al. 2014 pack, figure 7 and table 4: seven ints and
-// six floats, then eight arrays at addresses of their own. Their traces are not published. Here a block has so many
-// cells that 32,768 particles make eight of them, unevenly, and a cell has what a Voronoi cell of random points has on
-// average: 15.5 faces, 27 vertices, a quarter of which are its own, and 5.2 vertices a face. Arrays begin at multiples
-// of 256 bytes and do not touch.
+// HACC returns the block of a Voronoi tessellation that Jenkins et al. 2014 pack, figure 7 and table 4: seven
+// ints and six floats, then eight arrays at separate addresses. Their traces are not published. Here 32,768
+// particles make eight blocks, unevenly, and a cell has the averages of a Voronoi cell of random points: 15.5
+// faces, 27 vertices, a quarter of which are its own, and 5.2 vertices per face. Arrays begin at multiples of
+// 256 bytes and are not adjacent.
 func HACC() ([]Workload, error) {
 	m := &maker{suite: "hacc"}
 	for rank, cells := range []int{3968, 1664, 8192, 7168, 4096, 1024, 4224, 2432} {
@@ -160,12 +160,13 @@ func (m *maker) tessellation(rank, cells int) {
 		Side{Type: m.structure(places, types), Count: 1, Array: end}, 0)
 }
 
-// HAND returns the layouts of Shi, Lu, Potluri, Hamidouche, Zhang and Panda, "HAND: A Hybrid Approach to Accelerate
-// Non-contiguous Data Movement using MPI Datatypes on GPU Clusters", ICPP 2014, figures 4 to 10 and section V: hvectors
-// of 32 blocks, four-dimensional subarrays that grow along their innermost or outermost dimension, blocks at irregular
-// places (count or block length fixed; counts that are no powers of two), and the particles of an N-body code, 131,072
-// of them. Chosen here: elements are floats, hvectors have as much gap as data, subarrays are half of their array along
-// each dimension, and irregular blocks fill a quarter of theirs.
+// HAND returns the layouts of Shi, Lu, Potluri, Hamidouche, Zhang and Panda, "HAND: A Hybrid Approach to
+// Accelerate Non-contiguous Data Movement using MPI Datatypes on GPU Clusters", ICPP 2014, figures 4 to 10
+// and section V: hvectors of 32 blocks, four-dimensional subarrays that grow along their innermost or
+// outermost dimension, blocks at irregular places (count or block length fixed; counts that are not powers of
+// two), and the 131,072 particles of an N-body code. Chosen here: elements are floats, hvectors have as much
+// gap as data, subarrays are half of their array along each dimension, and irregular blocks fill a quarter of
+// theirs.
 func HAND() ([]Workload, error) {
 	m := &maker{suite: "hand"}
 	for length := 1; length <= 1<<14; length *= 4 {
@@ -187,7 +188,7 @@ func HAND() ([]Workload, error) {
 	return m.result()
 }
 
-// halves adds a subarray of outer/2 x 8 x 8 x inner/2 elements, but of 8 where a dimension does not grow.
+// halves adds a subarray of outer/2 x 8 x 8 x inner/2 elements, 8 for dimensions that do not grow.
 func (m *maker) halves(name string, extent, outer, inner int) {
 	half := func(n int) int { return max(8, n/2) }
 	sub := []int{half(inner), 8, 8, half(outer)}
@@ -209,8 +210,8 @@ func (m *maker) scattered(count, length int) {
 		Side{Type: t, Count: 1, Array: 4 * float * int64(count*length)}, 0)
 }
 
-// particles adds the simple particle, 10 doubles and an int, all of it, and of the complex one, which has 20 floats
-// between them, force and charge.
+// particles adds the simple particle, 10 doubles and an int, completely, and force and charge of the complex
+// particle, which has 20 floats between them.
 func (m *maker) particles(count int) {
 	simple := m.made(datatype.Struct([]int{10, 1}, []int64{0, 80}, []*datatype.Type{datatype.Float64, datatype.Int32}))
 	chosen := m.made(datatype.HIndexed([]int{24, 4}, []int64{48, 160}, datatype.Byte))
@@ -219,10 +220,10 @@ func (m *maker) particles(count int) {
 	m.both("particle-complex", params, filled(m.resized(chosen, 168), count), 0)
 }
 
-// TEMPI returns the objects of Pearson, Wu, Chung, Hidayetoglu, Hwu et al., "TEMPI: An Interposed MPI Library with a
-// Canonical Representation of CUDA-aware Datatypes", HPDC 2021: objects of 1 KiB to 4 MiB in blocks at a pitch of 512
-// bytes, once as vectors and once as subarrays; cubes of bytes in an allocation of 1024^3, whose edges were chosen
-// here; and the 26 messages of a halo of radius 3 around 256^3 points with 8 values of 8 bytes.
+// TEMPI returns the objects of Pearson, Wu, Chung, Hidayetoglu, Hwu et al., "TEMPI: An Interposed MPI Library
+// with a Canonical Representation of CUDA-aware Datatypes", HPDC 2021: objects of 1 KiB to 4 MiB in blocks at
+// a pitch of 512 bytes, as vectors and as subarrays; cubes of bytes in an allocation of 1024^3, with edges
+// chosen here; and the 26 messages of a halo of radius 3 around 256^3 points with 8 values of 8 bytes.
 func TEMPI() ([]Workload, error) {
 	m := &maker{suite: "tempi"}
 	for _, total := range []int{1 << 10, 1 << 20, 4 << 20} {
@@ -255,8 +256,8 @@ func (m *maker) cube(edge int) {
 	m.both("3d-subarray", fmt.Sprintf("edge=%d", edge), Side{Type: t, Count: 1, Array: all * all * all}, 0)
 }
 
-// halo adds the messages of a cube of n points along each edge to its 26 neighbours, with all layers of ghosts around
-// it.
+// halo adds the messages of a cube of n points along each edge to its 26 neighbors, with all layers of ghosts
+// around it.
 func (m *maker) halo(n, radius int) {
 	point := m.contiguous(8, datatype.Float64)
 	edge := n + 2*radius
@@ -277,8 +278,8 @@ func (m *maker) halo(n, radius int) {
 	}
 }
 
-// haloRange returns along one axis the extent of a message in a direction, where its points begin, and where the ghosts
-// begin which a neighbour's message in the same direction fills.
+// haloRange returns along one axis the extent of a message in a direction, the start of its points, and the
+// start of the ghosts that a neighbor's message in the same direction fills.
 func haloRange(direction, n, radius int) (size, sent, received int) {
 	switch direction {
 	case -1:

@@ -1,6 +1,7 @@
-// Package workloads holds the layouts that benchmarks of MPI datatypes use, with their published parameters: DDTBench
-// (Schneider, Gerstenberger and Hoefler 2012), TEMPI (Pearson et al. 2021), and the figures of Jenkins et al. (2014),
-// of Shi et al.'s HAND (2014) and of Wu et al. (2016). What a paper leaves open is said where it was chosen.
+// Package workloads has the layouts that benchmarks of MPI datatypes use, with their published parameters:
+// DDTBench (Schneider, Gerstenberger and Hoefler 2012), TEMPI (Pearson et al. 2021), and the figures of
+// Jenkins et al. (2014), of Shi et al.'s HAND (2014) and of Wu et al. (2016). Comments mark choices that a
+// paper leaves open.
 //
 // Index lists are shuffled with a fixed seed: they are the same in every process.
 package workloads
@@ -13,25 +14,25 @@ import (
 	"github.com/halox/halox/halo/datatype"
 )
 
-// A Side is what one end of a message takes out of, or puts into, an array of its own.
+// A Side is the elements that one end of a message reads from, or writes to, its own array.
 type Side struct {
-	Type   *datatype.Type
-	Count  int
-	Origin int64 // where displacement 0 lies in the array, in bytes
-	Array  int64 // the size of the array in bytes
+	Type   *datatype.Type // element type
+	Count  int            // number of elements
+	Origin int64          // offset of displacement 0 in the array, in bytes
+	Array  int64          // size of the array in bytes
 }
 
 // A Workload is one message: a layout with one set of parameters.
 type Workload struct {
 	Suite  string // ddtbench, tempi, jenkins, hand, wu, shoc or hacc
-	Name   string // of the layout in its suite
-	Params string // key=value, with commas
-	Send   Side
-	Recv   Side
-	Bytes  int64 // when packed
+	Name   string // name of the layout in its suite
+	Params string // key=value, comma-separated
+	Send   Side   // both ends; their packed sizes are equal
+	Recv   Side   // both ends; their packed sizes are equal
+	Bytes  int64  // packed size
 }
 
-// String returns suite/name/params, fit for the name of a benchmark.
+// String returns suite/name/params, usable as the name of a benchmark.
 func (w Workload) String() string { return w.Suite + "/" + w.Name + "/" + w.Params }
 
 // Sizes of predefined types in bytes.
@@ -41,14 +42,14 @@ const (
 	complexBytes = 16
 )
 
-// A maker makes types and collects workloads. It keeps the first error, and goes on with an empty type.
+// A maker makes types and collects workloads. It keeps the first error, and continues with an empty type.
 type maker struct {
 	suite     string
 	workloads []Workload
 	err       error
 }
 
-// result returns what was collected.
+// result returns the collected workloads.
 func (m *maker) result() ([]Workload, error) {
 	if m.err != nil {
 		return nil, fmt.Errorf("workloads: %s: %w", m.suite, m.err)
@@ -62,7 +63,7 @@ func (m *maker) add(name, params string, send, recv Side) {
 	m.workloads = append(m.workloads, Workload{m.suite, name, params, send, recv, bytes})
 }
 
-// both collects a workload that is received as it is sent, by another origin in bytes.
+// both collects a workload with equal sides, except for the origin in bytes.
 func (m *maker) both(name, params string, send Side, recvOrigin int64) {
 	recv := send
 	recv.Origin = recvOrigin
@@ -107,17 +108,17 @@ func (m *maker) structure(displacements []int64, types []*datatype.Type) *dataty
 	return m.made(datatype.Struct(slices.Repeat([]int{1}, len(types)), displacements, types))
 }
 
-// packed returns the side that has as many predefined elements in one piece.
+// packed returns the side with as many contiguous predefined elements.
 func (m *maker) packed(count int, t *datatype.Type) Side {
 	return Side{Type: m.contiguous(count, t), Count: 1, Array: int64(count) * t.Size()}
 }
 
-// filled returns the side that takes count elements from an array which ends where they do.
+// filled returns the side with count elements from an array that ends where they do.
 func filled(t *datatype.Type, count int) Side {
 	return Side{Type: t, Count: count, Array: int64(max(0, count-1))*t.Extent() + t.TrueUB()}
 }
 
-// seed is that of all index lists. DDTBench seeds by the time.
+// seed is the seed of all index lists. DDTBench seeds by the time.
 const seed = 2012
 
 // shuffled returns the first n of the numbers 0 to all-1 in a random order, the same for the same arguments.

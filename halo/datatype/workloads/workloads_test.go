@@ -28,8 +28,8 @@ func TestWorkloadsHaveOneName(t *testing.T) {
 	}
 }
 
-// Both sides fit into their arrays, have the bytes that the workload says, and the same signature; what is received into
-// does not overlap.
+// Both sides fit in their arrays and have the workload's size and the same signature; the receive side does
+// not overlap.
 func TestSidesFit(t *testing.T) {
 	for _, w := range all(t) {
 		for name, s := range map[string]Side{"sent": w.Send, "received": w.Recv} {
@@ -45,7 +45,7 @@ func TestSidesFit(t *testing.T) {
 	}
 }
 
-// Where what is sent and received lie in one array, ghosts do not overlap what is owned.
+// If both sides are in one array, ghosts do not overlap owned elements.
 func TestGhostsAreNotSent(t *testing.T) {
 	for _, w := range all(t) {
 		if w.Suite != "shoc" && !strings.HasPrefix(w.Name, "NAS") && w.Name != "halo" {
@@ -58,7 +58,7 @@ func TestGhostsAreNotSent(t *testing.T) {
 	}
 }
 
-// The formulas of the papers and sources, written out.
+// The formulas of the papers and sources.
 func TestBytes(t *testing.T) {
 	want := map[string]int64{
 		"ddtbench/NAS_MG_x/d1=34,d2=18,d3=18":                           8 * 16 * 16,
@@ -125,7 +125,7 @@ func TestWRFBytes(t *testing.T) {
 	}
 }
 
-// Two descriptions of one thing must commit to one layout.
+// Two descriptions of the same data commit to the same layout.
 func TestDescriptionsAgree(t *testing.T) {
 	twins := map[string]string{
 		"WRF_x_sa": "WRF_x_vec", "WRF_y_sa": "WRF_y_vec", "2d-vector": "2d-subarray", "vector-512": "indexed", "indexed": "idxblock",
@@ -152,7 +152,7 @@ func TestDescriptionsAgree(t *testing.T) {
 	}
 }
 
-// What the suites are known for: regular ones are few pieces, irregular ones lists.
+// Regular suites have few pieces, irregular ones have lists.
 func TestForms(t *testing.T) {
 	pieces := map[string]int{
 		"NAS_MG_x": 1, "NAS_MG_y": 1, "NAS_MG_z": 1, "NAS_LU_x": 1, "NAS_LU_y": 1, "MILC_su3_zd": 1, "SPECFEM3D_mt": 1, "FFT2D": 1,

@@ -7,7 +7,8 @@ import (
 	"github.com/halox/halox/halo/ranks"
 )
 
-// call is a rank on a host device with its slots: what the kernels of litmus.cu do, function by function.
+// call is a rank on a CPU device with its slots: it does what the kernels of litmus.cu do, function by
+// function.
 type call struct {
 	*ranks.Rank
 	l            *litmus
@@ -26,7 +27,7 @@ func (c *call) pattern(rank int, round, at int64) byte {
 	return byte(hash(c.l.Seed+int64(rank)*7919+round, at) % 251)
 }
 
-// faulty reports whether a fault is wanted of this rank now.
+// faulty reports whether this rank should inject a fault now.
 func (c *call) faulty(fault, round int64) bool {
 	return c.l.Fault == fault && round == c.l.Where && c.Index(ranks.All) == 0
 }
@@ -49,8 +50,8 @@ func (c *call) partners() (to, from int) {
 	return (me + each) % n, (me + n - each) % n
 }
 
-// look compares bytes that came with those that a rank put to an offset, and poisons them.
-func (c *call) look(from int, round int64, want func(i int64) byte) {
+// check compares received bytes with those that a rank put to an offset, and poisons them.
+func (c *call) check(from int, round int64, want func(i int64) byte) {
 	for i := range c.mine {
 		if w := want(int64(i)); c.mine[i] != w {
 			c.note(wrongByte, from, round, int64(i), int64(w), int64(c.mine[i]))
@@ -99,7 +100,7 @@ func (c *call) pieces() {
 			return
 		}
 		c.Flush(w)
-		c.look(from, t, func(i int64) byte {
+		c.check(from, t, func(i int64) byte {
 			if i >= offset && i < offset+bytes {
 				return c.pattern(from, t, i-offset)
 			}

@@ -1,16 +1,16 @@
-// Litmus tests of ranks on the devices that there are. litmus.go has their twins.
+// Litmus tests of device ranks on the available devices. litmus.go has their Go counterparts.
 #include "ranks.cuh"
 
 using namespace ranks;
 
-// What the ranks of a device share.
+// Data shared by the ranks of a device.
 struct Litmus {
-	char *windows, *sources; // of this device: a slot a rank
+	char *windows, *sources; // of this device: one slot per rank
 	i64 slot;                // bytes
 	i64 rounds, seed;
 	i64 near;         // whether ranks put to their own device, or to the next one
-	i64 fault, where; // see litmus.go: which fault a test wants, and in which round
-	u64 wrong;        // 1: what follows is the first thing on this device that was wrong
+	i64 fault, where; // see litmus.go: fault to inject, and in which round
+	u64 wrong;        // 1: the following fields describe the first error on this device
 	i64 kind, from, to, round, at, expected, came;
 };
 
@@ -28,13 +28,13 @@ __device__ unsigned char pattern(const Litmus &l, int rank, i64 round, i64 byte)
 	return (unsigned char)(hash(l.seed + rank * 7919 + round, byte) % 251);
 }
 
-// note keeps the first thing that was wrong.
+// note keeps the first error.
 __device__ void note(Litmus &l, Kind kind, int from, int to, i64 round, i64 at, i64 expected, i64 came) {
 	if (atomicCAS(&l.wrong, 0, 1) != 0) return;
 	l.kind = kind, l.from = from, l.to = to, l.round = round, l.at = at, l.expected = expected, l.came = came;
 }
 
-// Whom a rank puts to, and who puts to it.
+// The rank that a rank puts to, and the rank that puts to it.
 struct Partners {
 	int to, from;
 
@@ -49,8 +49,8 @@ struct Partners {
 	}
 };
 
-// Each round a rank puts some bytes, in three pieces, of which the last notifies. Rounds go through all distances of
-// target and source from a multiple of 16. The target looks at its whole slot.
+// In each round a rank puts some bytes in three pieces; the last one notifies. Rounds cover all distances of target and
+// source from a multiple of 16. The target checks its whole slot.
 extern "C" __global__ void pieces(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
@@ -91,8 +91,8 @@ extern "C" __global__ void pieces(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Each round a rank notifies another some times of each of some tags. The other takes them in the opposite order, and
-// then has none left.
+// In each round a rank sends another several notifications with each of some tags. The other consumes them in reverse
+// order, and then has none left.
 extern "C" __global__ void counts(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
@@ -118,7 +118,7 @@ extern "C" __global__ void counts(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Each round every rank says which round it is in, and after a barrier sees that all others are in it too.
+// In each round every rank stores its round, and after a barrier checks that all others are in the same round.
 extern "C" __global__ void barriers(const __grid_constant__ World world) {
 	__shared__ State state;
 	__shared__ i64 theirs;
@@ -146,7 +146,7 @@ extern "C" __global__ void barriers(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Each round all ranks put a word to one of them and notify it with one tag.
+// In each round all ranks put a word to one of them and notify it with one tag.
 extern "C" __global__ void all_to_one(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);

@@ -1,5 +1,5 @@
-// Package litmus has litmus tests of ranks: short programs of random data and poisoned memory that see whether what
-// was promised of puts, notifications and barriers holds on the devices that there are.
+// Package litmus has litmus tests of ranks: short programs with random data and poisoned memory that check
+// the contracts of puts, notifications and barriers on the available devices.
 package litmus
 
 import (
@@ -23,17 +23,18 @@ var source string
 
 // Tests are the litmus tests of some devices of one backend.
 type Tests struct {
-	Compiler *kernels.Compiler
-	Links    *p2p.Links
-	// The processes whose devices are tested together, each with its own; nil: this one alone. All run the same tests.
+	Compiler *kernels.Compiler // required: compiler of the kernels
+	Links    *p2p.Links        // links between the devices
+	// The processes whose devices are tested together, each with its own; nil for a single process. All run
+	// the same tests.
 	Processes *mpi.Processes
-	Ranks     int           // of each device; 0: one per multiprocessor, and three of a CPU device
-	Rounds    int64         // of each test; 0: as many as Puts has alignments
-	Limit     time.Duration // of each wait; 0 as in ranks.Options
-	Seed      uint32        // of the data, and of what Soak does; 0: a random one
+	Ranks     int           // ranks per device; 0: one per multiprocessor, three on a CPU device
+	Rounds    int64         // rounds per test; 0: the number of alignments of Puts
+	Limit     time.Duration // limit of each wait; 0: as in ranks.Options
+	Seed      uint32        // seed of the data and of Soak; 0: random
 
-	each         int   // ranks of a multiprocessor; 0: one
-	fault, where int64 // that a test of these tests wants, in a round
+	each         int   // ranks per multiprocessor; 0: one
+	fault, where int64 // fault to inject, and in which round; for tests of this package
 }
 
 const (
@@ -42,27 +43,27 @@ const (
 	threads   = 64
 )
 
-// test is a kernel and its twin, which gets the memory of a rank's slots.
+// test is a kernel and its Go counterpart, which gets the memory of a rank's slots.
 type test struct {
 	kernel string
 	host   func(c *call)
 }
 
-// Puts checks what ranks of a device put to others of it, if there is one device, else what those of each put to the
-// next one, of all processes: random sizes at all distances of target and source from a multiple of 16, in pieces of
-// which the last notifies. A rank that is notified checks all data that it has, and the bytes around it.
+// Puts checks puts between ranks: within a device, if there is one, otherwise from each device to the next
+// one, over all processes. Sizes are random, at all distances of target and source from a multiple of 16, in
+// pieces of which the last notifies. A notified rank checks all data that it has, and the bytes around it.
 func (t Tests) Puts(ctx context.Context, devices ...*streams.Device) error {
 	return t.run(ctx, test{"pieces", (*call).pieces}, devices)
 }
 
-// Counts checks, between the same ranks, that notifications of each tag are counted by themselves: all that were sent
-// can be taken, in any order of tags, and no more.
+// Counts checks, between the same ranks, that notifications are counted per tag: all that were sent can be
+// taken, in any order of tags, and no more.
 func (t Tests) Counts(ctx context.Context, devices ...*streams.Device) error {
 	return t.run(ctx, test{"counts", (*call).counts}, devices)
 }
 
-// Barriers checks that no rank leaves a barrier, of all ranks or of a device, before all have entered, and that what
-// was stored before is then seen.
+// Barriers checks that no rank leaves a barrier, of all ranks or of a device, before all have entered, and
+// that earlier stores are visible afterwards.
 func (t Tests) Barriers(ctx context.Context, devices ...*streams.Device) error {
 	return t.run(ctx, test{"barriers", (*call).barriers}, devices)
 }
@@ -72,10 +73,10 @@ func (t Tests) AllToOne(ctx context.Context, devices ...*streams.Device) error {
 	return t.run(ctx, test{"all_to_one", (*call).allToOne}, devices)
 }
 
-// rounds are those of each test.
+// rounds is the number of rounds of each test.
 func (t Tests) rounds() int64 { return cmp.Or(t.Rounds, allRounds) }
 
-// run runs one test on the devices. An error says the seed of the data.
+// run runs one test on the devices. Its error has the seed of the data.
 func (t Tests) run(ctx context.Context, one test, devices []*streams.Device) error {
 	if t.Seed == 0 {
 		t.Seed = rand.Uint32()
@@ -91,7 +92,7 @@ func (t Tests) run(ctx context.Context, one test, devices []*streams.Device) err
 	return nil
 }
 
-// agree has all processes fail where one does.
+// agree makes all processes fail if one does.
 func (t Tests) agree(ctx context.Context, what string, err error) error {
 	return t.Processes.Agree(ctx, "litmus tests: "+what, err)
 }
@@ -147,7 +148,7 @@ func (s *slots) of(r *ranks.Rank, all []*streams.Memory) []byte {
 	return all[r.Device()].Bytes()[s.slot*int64(r.Index(ranks.Device)):][:s.slot]
 }
 
-// data allocates the slots, and returns what the devices get.
+// data allocates the slots, and returns the data of the devices.
 func (t Tests) data(world *ranks.World, memory *slots, open *streams.Resources) (data []litmus, err error) {
 	shared := litmus{Slot: memory.slot, Rounds: t.rounds(), Seed: int64(t.Seed), Fault: t.fault, Where: t.where}
 	if world.Size() == world.Ranks() {

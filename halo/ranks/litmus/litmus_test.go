@@ -29,8 +29,8 @@ var (
 	kinds    = []kind{puts, counts, barriers, allToOne}
 )
 
-// testLimit is that of waits which end earlier.
-const testLimit = 2 * time.Minute
+// testLimit is the limit of waits that end earlier.
+const testLimit = 5 * time.Minute
 
 func testsOf(s *testdevices.Set) Tests {
 	t := Tests{Compiler: s.Compiler, Links: s.Links, Ranks: 3, Limit: testLimit}
@@ -55,9 +55,9 @@ func TestLitmus(t *testing.T) {
 	})
 }
 
-// A notification that is not sent, or once too often, a wrong bit and a rank that is late are found. The error names
-// ranks, devices and the first wrong byte, or a rank that waited too long: the one that was not notified, or another
-// that waits for it.
+// Missing or duplicate notifications, wrong bits and late ranks are found. The error names ranks, devices and
+// the first wrong byte, or a rank that waited too long: the one that was not notified, or another that waits
+// for it.
 func TestFaultsAreFound(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
@@ -70,24 +70,24 @@ func TestFaultsAreFound(t *testing.T) {
 			is    error
 			says  []string
 		}{
-			{puts, flipped, errWrong, []string{"rank 3 (", " 1) has 0x", " in byte ", " of what rank 0 (", " 0) put in round "}},
-			{puts, dropped, ranks.ErrTimeout, []string{"ranks: rank ", " for 1 notifications of tag ", "; 0 came"}},
+			{puts, flipped, errWrong, []string{"rank 3 (", " 1) has 0x", " in byte ", " put by rank 0 (", " 0) in round "}},
+			{puts, dropped, ranks.ErrTimeout, []string{"ranks: rank ", " for 1 notifications of tag ", "; 0 arrived"}},
 			{counts, dropped, nil, []string{"rank "}},
-			{barriers, flipped, errWrong, []string{"left barrier 6 and saw 6 of rank 0 (", "not 7"}},
-			{allToOne, flipped, errWrong, []string{" in byte 3 of what rank 0 (", " 0) put in round "}},
+			{barriers, flipped, errWrong, []string{"left barrier 6 and saw 6 of rank 0 (", "want 7"}},
+			{allToOne, flipped, errWrong, []string{" in byte 3 put by rank 0 (", " 0) in round "}},
 			{allToOne, dropped, ranks.ErrTimeout, []string{"ranks: rank ", " waited "}},
 		} {
 			t.Run(c.kind.name+"/"+map[int64]string{flipped: "flipped", dropped: "dropped"}[c.fault], func(t *testing.T) {
 				one := testsOf(s)
 				one.fault, one.where = c.fault, 7
 				if c.kind.name == barriers.name {
-					one.where = 6 // a barrier of all
+					one.where = 6 // a barrier of all ranks
 				}
 				testdevices.Patiently(t, func(limit time.Duration) error {
 					one.Limit = limit
 					err := c.kind.run(one, t.Context(), s.Devices[:2]...)
 					if err == nil || c.is != nil && !errors.Is(err, c.is) || lacks(err, c.says) != "" {
-						return fmt.Errorf("%w does not say %q", err, c.says)
+						return fmt.Errorf("%w does not contain %q", err, c.says)
 					}
 					return nil
 				})
@@ -96,7 +96,7 @@ func TestFaultsAreFound(t *testing.T) {
 	})
 }
 
-// lacks returns one of the words that an error does not have, or nothing.
+// lacks returns the first of the words that an error does not contain, or "".
 func lacks(err error, words []string) string {
 	for _, w := range words {
 		if !strings.Contains(err.Error(), w) {
@@ -106,8 +106,8 @@ func lacks(err error, words []string) string {
 	return ""
 }
 
-// Soak makes turns until the time is over, of all tests and on one device, two and all; a seed is one turn, the same
-// each time; and what is wrong is found, with the seed that finds it again.
+// Soak runs trials until the time is over, of all tests and on one device, two and all; a seed is one trial,
+// the same each time; and errors are found, with the seed that reproduces them.
 func TestSoak(t *testing.T) {
 	s := testdevices.Host(t, 3)
 	tests := testsOf(s)
@@ -123,12 +123,12 @@ func TestSoak(t *testing.T) {
 		tests.Seed = seed
 		a, b := tests.turn(s.Devices), tests.turn(s.Devices)
 		if a.each != b.each || !slices.Equal(a.devices, b.devices) || a.each < 1 {
-			t.Fatalf("seed %d chooses %+v and %+v", seed, a, b)
+			t.Fatalf("seed %d selects %+v and %+v", seed, a, b)
 		}
 		seen[fmt.Sprint(len(a.devices), " devices")], seen[fmt.Sprint(a.each, " ranks")] = true, true
 	}
 	if len(seen) != 3+4 {
-		t.Errorf("200 seeds choose %v", seen)
+		t.Errorf("200 seeds select %v", seen)
 	}
 	tests.Seed = 0
 	tests.fault, tests.where = flipped, 0
@@ -138,15 +138,15 @@ func TestSoak(t *testing.T) {
 		t.Fatalf("a fault gives %v", err)
 	}
 	if _, scan := fmt.Sscanf(err.Error(), "seed %d:", &seed); scan != nil || seed == 0 {
-		t.Fatalf("%v names no seed", err)
+		t.Fatalf("%v does not name a seed", err)
 	}
 	tests.Seed = seed
 	if done, again := tests.Soak(t.Context(), time.Hour, s.Devices...); !errors.Is(again, errWrong) || done.Turns != 0 {
-		t.Errorf("%v is found again as %v", err, again)
+		t.Errorf("%v is reproduced as %v", err, again)
 	}
 	tests.fault = 0
 	if done, err := tests.Soak(t.Context(), time.Hour, s.Devices...); err != nil || done.Turns != 1 {
-		t.Errorf("one seed makes %+v, %v", done, err)
+		t.Errorf("one seed gives %+v, %v", done, err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
@@ -157,7 +157,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// The kernels compile for GPUs, with the checks that the tests ask for and without.
+// The kernels compile for GPUs, with and without the checks of the tests.
 func TestKernelsCompile(t *testing.T) {
 	testdevices.InTurn(t, 6, 8)
 	for _, defines := range testdevices.Some(1, [][]string{{"RANK_CHECKS"}, nil}) {

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	testmpi.Main(m, map[string]func() error{"litmus": testmpi.AsOne(mpi.Options{Limit: testLimit}, onHostDevices)})
 }
 
-// onHostDevices runs all tests on two host devices in each process.
+// onHostDevices runs all tests on two CPU devices in each process.
 func onHostDevices(p *mpi.Processes) error {
 	platform := streams.HostPlatform(2)
 	devices, err := platform.Open()
@@ -33,8 +33,8 @@ func onHostDevices(p *mpi.Processes) error {
 	return errors.Join(err, streams.CloseAll(devices), platform.Close())
 }
 
-// hold runs all tests, on one device of each process and on two, with one rank on each and with several. Where
-// processes share cores a round takes long: they make all rounds if tests are long.
+// hold runs all tests, on one device of each process and on two, with one rank on each and with several. A
+// round takes long if processes share cores: only long tests run all rounds.
 func hold(t Tests, devices []*streams.Device) error {
 	if !testdevices.Long() {
 		t.Rounds = 40

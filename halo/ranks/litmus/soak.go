@@ -8,17 +8,17 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Soaked is what Soak has done.
+// Soaked is the result of Soak.
 type Soaked struct {
-	Turns, Rounds int64
-	Took          time.Duration
+	Turns, Rounds int64         // trials, and rounds of all of them
+	Took          time.Duration // total time
 }
 
-// Soak runs one test after the other until some time has passed, each turn with a seed of its own. The seed chooses the
-// test, the devices, one, two or all, how many ranks share a multiprocessor, and the data. Where Tests have a seed
-// there is one turn, of that seed: what a turn with it has found is found again, as far as it does not hang on the
-// order in which ranks come. The error of a turn names its seed. When the context ends, so does Soak, with its cause as
-// the error.
+// Soak runs tests until some time has passed, each trial with its own seed. The seed selects the test, the
+// devices (one, two or all), how many ranks share a multiprocessor, and the data. If Tests have a seed, Soak
+// runs one trial with that seed: it reproduces an earlier error, unless that depends on the order in which
+// ranks arrive. The error of a trial names its seed. Soak stops when the context ends, with its cause as the
+// error.
 func (t Tests) Soak(ctx context.Context, long time.Duration, devices ...*streams.Device) (done Soaked, err error) {
 	once := t.Seed != 0
 	for begun := time.Now(); ; {
@@ -39,22 +39,22 @@ func (t Tests) Soak(ctx context.Context, long time.Duration, devices ...*streams
 	}
 }
 
-// turn is what a seed chooses.
-type turn struct {
+// trial is what a seed selects.
+type trial struct {
 	Tests
 	test    func(Tests, context.Context, ...*streams.Device) error
 	devices []*streams.Device
 }
 
-func (t Tests) turn(devices []*streams.Device) turn {
-	const mostEach = 4 // of blocks of so few threads more fit on any GPU
+func (t Tests) turn(devices []*streams.Device) trial {
+	const mostEach = 4 // blocks with this few threads fit more often on any GPU
 	r := rand.New(rand.NewPCG(uint64(t.Seed), 0))
 	all := [...]func(Tests, context.Context, ...*streams.Device) error{
 		Tests.Puts, Tests.Counts, Tests.Barriers, Tests.AllToOne,
 	}
 	some := [...]int{1, min(2, len(devices)), len(devices)}[r.IntN(3)]
 	first := r.IntN(len(devices))
-	chosen := turn{Tests: t, test: all[r.IntN(len(all))]}
+	chosen := trial{Tests: t, test: all[r.IntN(len(all))]}
 	for i := range some {
 		chosen.devices = append(chosen.devices, devices[(first+i)%len(devices)])
 	}

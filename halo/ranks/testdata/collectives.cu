@@ -1,12 +1,12 @@
 // Kernels of the tests of collectives.
 
-// What a rank gives: sums of such numbers are rounded.
+// Values of a rank, whose sums are rounded.
 __device__ void give(double &v, unsigned h) { v = (double)(int)h / (1 + h % 7); }
 __device__ void give(float &v, unsigned h) { v = (float)(int)h / (float)(1 + h % 7); }
 __device__ void give(i64 &v, unsigned h) { v = (i64)(h * 0x9e3779b97f4a7c15ull); }
 
 struct Calls {
-	char *results, *scratch; // of this device: room for MOST numbers a round and rank, and for as many a rank
+	char *results, *scratch; // of this device: MOST numbers per round and rank, and MOST per rank
 	i64 rounds, rest;
 };
 
@@ -25,7 +25,7 @@ template <typename T> __device__ bool call(Rank &rank, const Calls &data, int t,
 	return rank.broadcast(to, n, root, comm);
 }
 
-// Calls of all kinds, one after the other, whose results the host checks.
+// A sequence of calls of all kinds; the host checks the results.
 extern "C" __global__ void collectives(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
@@ -46,7 +46,7 @@ extern "C" __global__ void collectives(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// A rank that calls something else than the others.
+// A rank whose call differs from the others.
 extern "C" __global__ void odd_one(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);

@@ -1,4 +1,4 @@
-// What the kernels of the tests share: this comes before each of their sources.
+// Shared by the kernels of the tests: this precedes each of their sources.
 #include "ranks.cuh"
 
 using namespace ranks;
@@ -9,7 +9,7 @@ __device__ unsigned hash(unsigned a, unsigned b) {
 	return h;
 }
 
-// named is the number of a name, as callNamed has it in Go: FNV-1a.
+// named returns the number of a name, like callNamed in Go: FNV-1a.
 __device__ constexpr u64 named(const char *name) {
 	u64 h = 14695981039346656037ull;
 	for (; *name; name++) h = (h ^ (u64)(unsigned char)*name) * 1099511628211ull;

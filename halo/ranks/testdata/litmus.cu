@@ -9,14 +9,14 @@ __device__ void rest(unsigned h, i64 longest) {
 }
 
 struct Puts {
-	char *memory, *source; // of this device: two slots a rank, and one
+	char *memory, *source; // of this device: two slots per rank, and one slot
 	i64 slot, rounds, rest;
-	unsigned long long errors, first; // bytes that were wrong; 1 + the round of the first
+	unsigned long long errors, first; // number of wrong bytes; 1 + the round of the first
 };
 
 enum { POISON = 0xee, CREDIT = 128, SOME_TAGS = 100 };
 
-// Each round every rank puts bytes of some size to some other rank, and checks what it gets.
+// In each round every rank puts some bytes to another rank, and checks the bytes that it receives.
 template <typename Group> __device__ void puts(Rank &rank, Puts &data) {
 	const int n = rank.size(), me = rank.index();
 	char *const slots = data.memory + 2 * data.slot * rank.index(DEVICE), *const source = data.source + data.slot * rank.index(DEVICE);
@@ -28,7 +28,7 @@ template <typename Group> __device__ void puts(Rank &rank, Puts &data) {
 		const int away = 1 + (int)(h % (unsigned)n);
 		const int to = (me + away) % n, from = (me - away % n + n) % n;
 		const unsigned kind = h / 8 % 8;
-		// Whole words of which each thread has few are copied in their own way
+		// A few whole words per thread are copied by separate code
 		const i64 step = kind == 3 || kind == 4 ? 16 : 1;
 		const i64 offset = h / 64 % 33 / step * step, most = data.slot - 64, odd = h / 4096 % 17 / step * step;
 		const i64 bytes = kind == 0 ? most : kind < 5 ? h / 256 % (unsigned)(most + 1) / step * step : h / 256 % 40;
@@ -53,7 +53,7 @@ template <typename Group> __device__ void puts(Rank &rank, Puts &data) {
 			}
 			slot[i] = (char)POISON;
 		}
-		const int next = 1 + (int)(hash(77, (unsigned)t + 2) % (unsigned)n); // who may fill the slot next
+		const int next = 1 + (int)(hash(77, (unsigned)t + 2) % (unsigned)n); // the next rank that may fill the slot
 		rank.notify((me - next % n + n) % n, WORLD, CREDIT + (t + 2) % SOME_TAGS);
 	}
 	rank.free_window(w);
@@ -72,9 +72,9 @@ extern "C" __global__ void puts_by_warps(const __grid_constant__ World world) {
 	puts<Warp>(rank, rank.data<Puts>());
 }
 
-// What else a rank can do, each checked by the rank itself.
+// The other calls of a rank, each checked by the rank itself.
 struct Calls {
-	int *memory; // of this device: 64 a rank
+	int *memory; // of this device: 64 per rank
 	unsigned long long wrong; // the number of the check that failed
 };
 
@@ -93,20 +93,20 @@ extern "C" __global__ void calls(const __grid_constant__ World world) {
 	rank.start_timer();
 	expect(w.exists() && none.exists() && me == local + (int)world.device * others, 1);
 
-	// Nothing has come of a tag that nobody uses; a count that has not come takes none.
+	// An unused tag has no notifications; a count that has not arrived takes none.
 	expect(!rank.test_notifications(9, 1) && rank.test_notifications(9, 0), 2);
 
-	// All to one, and one waits for all.
+	// All notify one, which waits for all.
 	rank.notify(0, WORLD, 3);
 	if (me == 0) {
 		rank.wait_notifications(3, (u64)n);
 		expect(!rank.test_notifications(3, 1), 3);
 	}
-	// Ranks of a device have indices of their own.
+	// Ranks of a device have separate indices.
 	rank.notify((local + 1) % others, DEVICE, 4);
 	rank.wait_notifications(4, 1);
 
-	// get reads what others have, and tells them.
+	// get_notify reads data of others, and notifies them.
 	__shared__ int got[16];
 	rank.get_notify(w, (me + 1) % n, 8 * sizeof(int), sizeof got, got, 5);
 	rank.flush(w);
@@ -129,7 +129,7 @@ extern "C" __global__ void calls(const __grid_constant__ World world) {
 	}
 	rank.barrier(DEVICE);
 
-	// One of several tags, whichever comes.
+	// One of several tags, whichever arrives.
 	rank.notify((me + 1) % n, WORLD, 20 + me % 7);
 	expect(rank.wait_any(20, 7) == 20 + before % 7, 7);
 	expect(!rank.test_notifications(20 + before % 7, 1), 8);
@@ -147,7 +147,7 @@ extern "C" __global__ void calls(const __grid_constant__ World world) {
 			rank.barrier(WORLD);
 		}
 
-	// Windows that were freed make room; MAX_WINDOWS exist at a time.
+	// Freed windows can be replaced; MAX_WINDOWS exist at a time.
 	rank.stop_timer();
 	rank.stop_timer();
 	rank.free_window(w);
@@ -161,7 +161,7 @@ extern "C" __global__ void calls(const __grid_constant__ World world) {
 		for (int i = 0; i < MAX_WINDOWS; i++) rank.free_window(all[i]);
 	}
 #ifndef RANK_CHECKS
-	rank.get_notify(Window{-1, WORLD}, (me + 1) % n, 0, 4, box, 9); // reads nothing, and tells nobody that it has
+	rank.get_notify(Window{-1, WORLD}, (me + 1) % n, 0, 4, box, 9); // reads nothing, and notifies no rank
 	rank.barrier(WORLD);
 	expect(!rank.test_notifications(9, 1), 13);
 #endif
@@ -183,22 +183,22 @@ extern "C" __global__ void wrong(const __grid_constant__ World world) {
 		if (data.is("rank too large")) rank.notify(rank.size(), WORLD, 1);
 		if (data.is("beyond a window")) rank.put(w, 0, 250, 10, data.memory);
 		if (data.is("freed window")) rank.put(freed, 0, 0, 8, data.memory);
-		if (data.is("barrier alone")) rank.barrier(DEVICE);
+		if (data.is("barrier by one rank")) rank.barrier(DEVICE);
 		if (data.is("before a window")) rank.put(w, 5, -8, 8, data.memory);
 		if (data.is("negative rank")) rank.put_notify(w, -1, 0, 8, data.memory, 0);
 		if (data.is("box beyond a window")) rank.put_box(w, 0, 0, {1ll << 61, 1ll << 61}, {8, 9, 1}, data.memory, {0, 0});
 		if (data.is("box before a window")) rank.put_box(w, 5, 8, {-8, 64}, {8, 3, 2}, data.memory, {0, 0});
 		if (data.is("negative count")) rank.wait_notifications(3, ~0ull);
 		if (data.is("no tags")) rank.wait_any(10, 0);
-		if (data.is("packet at an odd place")) rank.put_packet(w, 0, 4, 8, data.memory, 1);
+		if (data.is("packet at an unaligned offset")) rank.put_packet(w, 0, 4, 8, data.memory, 1);
 		if (data.is("missing tags")) rank.wait_any(10, 20);
 		if (data.is("unknown window")) rank.put(Window{1 << 30, WORLD}, 0, 0, 8, data.memory);
 		if (data.is("window not made by a warp")) rank.put<ranks::Warp>(Window{-1, WORLD}, 0, 0, 8, data.memory);
 		if (data.is("window not made")) rank.put(Window{-1, WORLD}, 0, 0, 8, data.memory);
 		if (data.is("window freed twice")) rank.free_window(freed);
-		if (data.is("packet for an odd window")) rank.put_packet(odd, 0, 0, 8, data.memory, 1);
-		if (data.is("packet from an odd place")) rank.wait_packet(data.memory + 8, 8, data.memory + 64, 1);
-		if (data.is("value from an odd place")) rank.wait_value(data.memory + 8, value, 1);
+		if (data.is("packet for an unaligned window")) rank.put_packet(odd, 0, 0, 8, data.memory, 1);
+		if (data.is("packet from an unaligned address")) rank.wait_packet(data.memory + 8, 8, data.memory + 64, 1);
+		if (data.is("value from an unaligned address")) rank.wait_value(data.memory + 8, value, 1);
 		if (data.is("box of -1 rows")) rank.put_box(w, 0, 0, {8, 0}, {8, -1, 1}, data.memory, {8, 0});
 		if (data.is("empty box for no rank")) rank.put_box(w, 6, 0, {8, 0}, {8, 0, 1}, data.memory, {8, 0});
 		if (data.is("memory of a freed window")) rank.pointer(freed, 0);
@@ -212,8 +212,8 @@ extern "C" __global__ void wrong(const __grid_constant__ World world) {
 			rank.put_packet(w, rank.index(), 32, 4, mine + 64, 99);
 			rank.wait_packet(mine + 32, 8, mine + 64, 99);
 		}
-		if (data.is("box with all rows at one place")) rank.put_box(w, 0, 0, {0, 0}, {8, 1ll << 40, 1}, data.memory, {0, 0});
-		if (data.is("wait beside a barrier")) rank.wait_notifications(3, 1);
+		if (data.is("box with overlapping rows")) rank.put_box(w, 0, 0, {0, 0}, {8, 1ll << 40, 1}, data.memory, {0, 0});
+		if (data.is("wait during a barrier")) rank.wait_notifications(3, 1);
 		const i64 least = -9223372036854775807ll - 1;
 		double sum = 0;
 		if (data.is("window of negative size")) rank.create_window(WORLD, data.memory, least);
@@ -224,13 +224,13 @@ extern "C" __global__ void wrong(const __grid_constant__ World world) {
 	} else if (data.is("missing notification") && rank.index() == 0) {
 		rank.notify((int)data.rank, WORLD, 3);
 	}
-	if (!data.is("wait beside a barrier")) rank.wait_notifications(200, 1); // all end with the one that failed
+	if (!data.is("wait during a barrier")) rank.wait_notifications(200, 1); // all end with the failed rank
 	rank.finish();
 }
 
-// A ring over a window that the host made.
+// A ring over a window made by the host.
 struct Ring {
-	int *memory; // of this device: 4 a rank
+	int *memory; // of this device: 4 per rank
 	i64 window;
 	unsigned long long wrong;
 };
@@ -246,11 +246,11 @@ extern "C" __global__ void ring(const __grid_constant__ World world) {
 	rank.put_notify(w, (me + 1) % n, 8, 4, mine, 11);
 	rank.wait_notifications(11, 1);
 	if (threadIdx.x == 0 && mine[2] != 3 * ((me + n - 1) % n) + 1) atomicCAS(&data.wrong, 0, (unsigned long long)me + 1);
-	rank.free_window(w); // which has no effect, also in later runs
+	rank.free_window(w); // has no effect, also in later runs
 	const Window other = rank.create_window(WORLD, 0, 0), none = {-1, WORLD};
 	if (threadIdx.x == 0 && other.slot == w.slot) atomicCAS(&data.wrong, 0, (unsigned long long)me + 1);
 
-	// Nothing is put into a window that does not exist, or got from it.
+	// Puts to and gets from a window that does not exist do nothing.
 	if (threadIdx.x == 0) mine[3] = me;
 	rank.get(none, 0, 0, 4, mine + 3);
 	rank.put_box(none, 0, 0, {4, 1}, {4, 2, 1}, mine, {4, 1});
@@ -260,12 +260,12 @@ extern "C" __global__ void ring(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// More lines than there is room for at a time.
+// More lines than the buffer holds.
 extern "C" __global__ void logs(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
 	for (int i = 0; i < 300; i++) rank.log("line ", i, " of ", 300u, " is ", 0.5 * i, " and ", 1.5f, " at ", -7ll);
-	if (rank.index() == 0) rank.log("this is longer than a line may be, which is cut off where its room ends, and so that nobody has to count letters "
+	if (rank.index() == 0) rank.log("this is longer than a line may be, which is truncated at its end, and to avoid counting letters it goes on, and so "
 	                                "it goes on for a while, and for a while, and for a while, and for a while, and for a while, and for a while, and for");
 	const char *const long_text = "cut: 230 letters and digits of a line of 232 leave no room for a number, and nothing may come behind it "
 	                              "either: 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 0123456789 01234567";
@@ -274,11 +274,10 @@ extern "C" __global__ void logs(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// One rank fails with a code, in one thread. The others wait, if there is a tag, or look whether the run has ended: all
-// threads of each see that in the same round. After that calls do nothing, whether their window is one of before or
-// not.
+// One rank fails with a code, in one thread. The others wait, if there is a tag, or poll for the end of the run: all
+// threads of each see it in the same round. After that calls do nothing, for old and new windows.
 struct Fails {
-	unsigned long long *apart; // of this device: threads that saw the end in another round than the first of their rank
+	unsigned long long *apart; // of this device: threads that saw the end in another round than the first thread of their rank
 	i64 rank, code, detail, tag;
 };
 
@@ -315,9 +314,9 @@ extern "C" __global__ void fails(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Waits for notifications of a window, a source and a tag, in the order in which they come; with option RANK_QUEUES.
+// Waits for notifications of a window, a source and a tag, in their order of arrival; with option RANK_QUEUES.
 struct Matches {
-	int *memory; // of this device: 4 a rank
+	int *memory; // of this device: 4 per rank
 	unsigned long long wrong;
 };
 
@@ -346,7 +345,7 @@ extern "C" __global__ void matches(const __grid_constant__ World world) {
 
 	// All to one, more than a queue holds, and by tag.
 	rank.barrier(WORLD);
-	const int each = min(33, 300 / n); // rank 0 keeps what it does not want yet, and has room for 1024
+	const int each = min(33, 300 / n); // rank 0 keeps up to 1024 notifications
 	for (int i = 0; i <= 3 * each; i++) rank.notify(0, WORLD, 10 + i % 3);
 	if (me == 0) {
 		for (int from = n - 1; from >= 0; from--) expect(rank.wait_notifications(Match(from, 11), each), 7);
@@ -359,7 +358,7 @@ extern "C" __global__ void matches(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// A rank learns who notifies it, of what tag, and by which window.
+// A rank gets the source, the tag and the window of a notification.
 extern "C" __global__ void who(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
@@ -377,7 +376,7 @@ extern "C" __global__ void who(const __grid_constant__ World world) {
 		rank.put_notify(none, 0, 0, 0, data.memory, 30); // to itself
 		Notification from{};
 		expect(rank.wait_one(Match(none, ANY, ANY), from) && from.window.slot == none.slot && from.window.comm == DEVICE && from.source == 0 && from.tag == 30, 1);
-		u64 put = 0, told = 0; // by whom, a bit each
+		u64 put = 0, told = 0; // by which rank, one bit each
 		for (int i = 0; i < 2 * (n - 1); i++) {
 			if (!rank.wait_one(Match(ANY, ANY), from)) break;
 			const u64 bit = 1ull << from.source;
@@ -398,7 +397,7 @@ extern "C" __global__ void who(const __grid_constant__ World world) {
 }
 
 // Two warps of each rank wait at once, each for its own tag in a ring. Then a thread notifies more often than a queue
-// holds, while the others of its rank stand at a barrier.
+// holds, while the others of its rank are at a barrier.
 extern "C" __global__ void groups(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
@@ -409,7 +408,7 @@ extern "C" __global__ void groups(const __grid_constant__ World world) {
 		if (!right) atomicCAS(&data.wrong, 0, which);
 	};
 	const Window w = rank.create_window(WORLD, mine, 16);
-	int *const value = mine + 2 * warp; // what is put, and what comes
+	int *const value = mine + 2 * warp; // the value put, and the value received
 	for (int i = 1; i <= 100; i++) {
 		if (threadIdx.x % 32 == 0) value[0] = i;
 		rank.put_notify<Warp>(w, next, 8 * warp + 4, 4, value, 40 + warp);
@@ -424,7 +423,7 @@ extern "C" __global__ void groups(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Matches that cannot be.
+// Invalid matches.
 extern "C" __global__ void no_match(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
@@ -441,7 +440,7 @@ extern "C" __global__ void no_match(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Matches that wait in vain, beside some notifications of another tag.
+// Matches that time out, with some notifications of another tag.
 extern "C" __global__ void match_times_out(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
@@ -449,7 +448,7 @@ extern "C" __global__ void match_times_out(const __grid_constant__ World world) 
 	if (rank.index() == data.rank) {
 		for (int i = 0; i < (data.is("full") ? 1080 : 2); i++) {
 			rank.notify(rank.index(), WORLD, 6);
-			if (i % 32 == 31) rank.test_notifications(Match(1, 255), 1); // reads, so that no notification waits for room
+			if (i % 32 == 31) rank.test_notifications(Match(1, 255), 1); // reads, so that no notification waits for a slot
 		}
 		Notification from;
 		if (data.is("window, source and tag")) rank.wait_notifications(Match(Window{17, DEVICE}, 2, 5), 3);
@@ -460,7 +459,7 @@ extern "C" __global__ void match_times_out(const __grid_constant__ World world) 
 	rank.finish();
 }
 
-// More notifications than a rank that does nothing has room for, also if it reads once.
+// More notifications than the queue of an idle rank holds, also if it reads once.
 extern "C" __global__ void flood(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
@@ -469,7 +468,7 @@ extern "C" __global__ void flood(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// More notifications than a rank keeps: all dropped at its end, or waited for at once, which cannot be.
+// More notifications than a rank keeps: all dropped at its end, or waited for at once, which fails.
 extern "C" __global__ void many(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);

@@ -1,13 +1,13 @@
 // Kernels of the tests of messages between ranks: values, collectives and channels.
 
-// What the kernels have: memory of this device, and the number of the first check that failed.
+// Data of the kernels: memory of this device, and the number of the first failed check.
 struct Messages {
 	char *memory;
-	i64 rounds, bytes; // bytes of a rank
+	i64 rounds, bytes; // bytes per rank
 	unsigned long long wrong;
 };
 
-// Values of each type go to both neighbours. That of a round tells that those of the round before were read.
+// Values of each type go to both neighbors. The value of a round signals that those of the previous round were read.
 template <typename Group, typename T>
 __device__ bool swap_values(Rank &rank, const Window &w, const char *mine, int t, i64 scale) {
 	const int n = rank.size(), me = rank.index(), next = (me + 1) % n, before = (me + n - 1) % n;
@@ -46,7 +46,7 @@ extern "C" __global__ void values(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// A stream of messages of all lengths over one channel, while another comes in. buffer has room for two.
+// A stream of messages of all lengths over one channel, while another is received. buffer holds two.
 template <typename Group>
 __device__ bool stream(Rank &rank, i64 rounds, int channel, int other, int before, int slots, int most, unsigned *buffer) {
 	const int me = rank.index();
@@ -83,7 +83,7 @@ extern "C" __global__ void channels(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Calls that fail, of one rank: rounds is the number of its name.
+// Failing calls, by one rank: rounds is the number of the call's name.
 extern "C" __global__ void odd_channel(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
@@ -104,7 +104,7 @@ extern "C" __global__ void odd_channel(const __grid_constant__ World world) {
 		if (is("half a word")) ok = rank.send({0}, 6, message);
 		if (ok) atomicCAS(&data.wrong, 0, 100);
 	} else {
-		// The others wait at no place of their own, whose limit may end first.
+		// The others do not wait, since their limit might end first.
 		while (!rank.ended<Thread>()) __nanosleep(1000);
 	}
 	rank.finish();

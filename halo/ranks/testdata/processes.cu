@@ -1,14 +1,14 @@
-// Kernels of the tests of ranks whose devices several processes have.
+// Kernels of the tests of ranks on devices of several processes.
 #include "ranks.cuh"
 
 using namespace ranks;
 
-// What a rank puts to the one that is a stride above it, before a barrier, is seen after that by the one that is a
-// stride below, by a get: the barrier waits for what was stored at a third rank.
+// Data that a rank puts before a barrier to the rank a stride above is seen after it, by a get, by the rank a stride
+// below: the barrier waits for stores at a third rank.
 struct Third {
-	char *memory; // of this device: a slot a rank
+	char *memory; // of this device: one slot per rank
 	i64 slot, rounds, stride;
-	unsigned long long wrong; // 1 + the first round in which a rank saw something else
+	unsigned long long wrong; // 1 + the first round in which a rank saw wrong data
 };
 
 extern "C" __global__ void third(const __grid_constant__ World world) {
@@ -39,13 +39,12 @@ extern "C" __global__ void third(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Two barriers follow each other at once. What the last rank of one process puts before the first of them, the first
-// rank of another sees between them: so it does though other ranks, whose proxy has less to do, may be at the second
-// barrier by then.
+// Two consecutive barriers. The first rank of a process sees between them the data that the last rank of another puts
+// before the first, even if other ranks, whose proxy has less to do, are already at the second barrier.
 struct Twice {
-	char *memory; // of this device: a slot, and where the last rank has its source
+	char *memory; // of this device: a slot, and the source of the last rank
 	i64 slot, rounds, to;
-	unsigned long long wrong; // 1 + the first round in which the rank saw something else
+	unsigned long long wrong; // 1 + the first round in which the rank saw wrong data
 };
 
 extern "C" __global__ void twice(const __grid_constant__ World world) {
@@ -73,10 +72,10 @@ extern "C" __global__ void twice(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Diffusion along a ring of cells, of which each rank has as many. Points beside its own come with a notification each
-// step, into one of two places for each side. In the end all ranks add up their cells.
+// Diffusion along a ring of cells, equally many per rank. In each step neighboring cells arrive with a notification, in
+// one of two slots per side. In the end all ranks sum up their cells.
 struct Diffusion {
-	double *memory; // of this device, a rank: cells twice, and the cells beside them
+	double *memory; // of this device, per rank: cells twice, and the neighboring cells
 	i64 cells, steps;
 	double sum;
 };
@@ -92,7 +91,7 @@ extern "C" __global__ void diffuse(const __grid_constant__ World world) {
 	double *u = mine, *v = mine + m;
 	const Window w = rank.create_window(WORLD, mine, 8 * room);
 	for (i64 t = 0; t < steps; t++) {
-		const i64 place = 2 * (t % 2); // of the cell to the left; that to the right is behind it
+		const i64 place = 2 * (t % 2); // of the cell to the left; the cell to the right follows
 #pragma unroll 1
 		for (i64 side = 0; side < 2; side++) {
 			const int to = (me + (side == 0 ? n - 1 : 1)) % n;

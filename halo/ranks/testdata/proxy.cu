@@ -1,4 +1,4 @@
-// Kernels of the tests of proxies. World::served is not 0 where they are launched.
+// Kernels of the tests of proxies. They need a World::served that is not 0.
 #include "ranks.cuh"
 
 using namespace ranks;
@@ -9,7 +9,7 @@ struct Proxied {
 	unsigned long long wrong;
 };
 
-// The first rank puts to the last one, on another device, and all end without a word.
+// The first rank puts to the last one, on another device, and all end without synchronization.
 extern "C" __global__ void leave(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
@@ -28,13 +28,13 @@ extern "C" __global__ void leave(const __grid_constant__ World world) {
 	}
 }
 
-// A proxy that has nothing to read, and one that reads what it cannot do.
+// A proxy without commands, and a proxy with an invalid command.
 extern "C" __global__ void misled(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
 	Proxied &data = rank.data<Proxied>();
 	const Window w = rank.create_window(WORLD, data.memory, data.bytes);
-	// All have the window before commands get stuck: those that tell of it may be behind.
+	// All have the window before commands get stuck: its commands may be later in the ring.
 	if (rank.index() > 0) rank.notify(0, WORLD, 0);
 	else rank.wait_notifications(0, (u64)rank.size() - 1);
 	if (rank.index() == 0 && threadIdx.x == 0) {

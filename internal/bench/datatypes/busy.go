@@ -27,11 +27,11 @@ type busy struct {
 type occupant struct {
 	stream   *streams.Stream
 	kernel   *streams.Kernel
-	done     [4]*streams.Event // of launches under way
+	done     [4]*streams.Event // of queued launches
 	finished streams.Counter   // launches
 	blocks   int
 	took     time.Duration // of a launch
-	alone    float64       // launches a second where nothing else runs
+	alone    float64       // launches per second when nothing else runs
 }
 
 // stint is about how long a launch takes alone: short enough for other kernels to get
@@ -41,11 +41,11 @@ const stint = 250 * time.Microsecond
 // busyValues is how many float64 it works on: more than a GPU's caches hold.
 const busyValues = 8 << 20
 
-// busyBlock is the threads of a block, and how many values a host device takes at a time.
+// busyBlock is the number of threads of a block, and of values per round of a CPU device.
 const busyBlock = 256
 
-// busySource is the kernel of a GPU. Every round a thread takes a value from memory,
-// works with it and puts it back: some 16 operations a byte.
+// busySource is the kernel of a GPU. In each round a thread loads a value from memory, computes with it and stores it:
+// about 16 operations per byte.
 var busySource = kernels.Source{Name: "busy.cu", Text: `
 struct Busy { double *values; i64 count, rounds; }; // count is a multiple of all threads
 extern "C" __global__ void __launch_bounds__(256) busy(const __grid_constant__ Busy p) {
@@ -69,7 +69,7 @@ type busyArgument struct {
 	Count, Rounds int64
 }
 
-// newBusy makes the occupants ready and measures what they do alone.
+// newBusy prepares the occupants and measures their rate when nothing else runs.
 func newBusy(ctx context.Context, c *kernels.Compiler, devices []*streams.Device, fraction float64) (*busy, error) {
 	b := &busy{fraction: fraction}
 	err := b.measureAlone(ctx, c, devices)
@@ -95,7 +95,7 @@ func (b *busy) measureAlone(ctx context.Context, c *kernels.Compiler, devices []
 	return err
 }
 
-// add makes the occupant of a device, with launches that take a stint.
+// add makes the occupant of a device, with launches that take about stint.
 func (b *busy) add(c *kernels.Compiler, d *streams.Device) (err error) {
 	o := &occupant{blocks: b.blocks(d.Info)}
 	o.finished.Name = fmt.Sprintf("the kernel that keeps device %v busy", d)
@@ -139,7 +139,7 @@ func residentThreads(arch string) int {
 	return 2048
 }
 
-// launch gives the occupant a launch of so many rounds, and takes the time of one.
+// launch gives the occupant a launch of the given number of rounds, and measures its time.
 func (b *busy) launch(o *occupant, values *streams.Memory, f streams.Function, rounds int64) (err error) {
 	threads := int64(o.blocks * busyBlock)
 	o.kernel, err = kernels.Launch(values.Device(), kernels.LaunchSpec[busyArgument]{
@@ -155,8 +155,8 @@ func (b *busy) launch(o *occupant, values *streams.Memory, f streams.Function, r
 	return err
 }
 
-// hostRounds returns what a host device does: the same for a block of values a round, and
-// then nothing, until it has worked for the fraction of the time.
+// hostRounds returns the work of a CPU device: the same for a block of values per round, then idle time, so
+// that it works for the fraction of the time.
 func (b *busy) hostRounds(values *streams.Memory, rounds int64) func() {
 	return func() {
 		start := time.Now()
@@ -189,8 +189,8 @@ func (o *occupant) time() (time.Duration, error) {
 	return end.Since(start)
 }
 
-// during has f done beside the occupants, and returns which share of their rate they lost by
-// it, the mean of the devices. Without occupants it only calls f.
+// during calls f while the occupants run, and returns the fraction of their rate that they lost, the mean of
+// the devices. Without occupants it only calls f.
 func (b *busy) during(f func() error) (lost float64, err error) {
 	if b == nil {
 		return 0, f()
@@ -205,8 +205,7 @@ func (b *busy) during(f func() error) (lost float64, err error) {
 	return lost, nil
 }
 
-// rates has f done beside the occupants, from when all of them run on, and returns how many
-// launches a second each made.
+// rates calls f once all occupants run, and returns the launches per second of each.
 func (b *busy) rates(f func() error) (rates []float64, err error) {
 	group := streams.NewWorkerGroup(1+len(b.occupants), timing.Limit)
 	var stop atomic.Bool
@@ -231,8 +230,7 @@ func (b *busy) rates(f func() error) (rates []float64, err error) {
 	return rates, errors.Join(err, group.Wait())
 }
 
-// run launches the kernel over and over, with some launches under way, until it is
-// stopped, and waits for them.
+// run launches the kernel repeatedly, with several launches queued, until it is stopped, and waits for them.
 func (o *occupant) run(stop *atomic.Bool) error {
 	for n := 0; !stop.Load(); n++ {
 		done := o.done[n%len(o.done)]
@@ -249,10 +247,10 @@ func (o *occupant) run(stop *atomic.Bool) error {
 	return o.stream.Sync(timing.Limit)
 }
 
-// busySettings is what else each of the devices was kept busy with.
+// busySettings describes the kernel that kept each device busy.
 type busySettings struct {
-	Fraction float64 `json:"fraction"` // of the thread blocks that run at once, or of the time of a host device
-	Blocks   int     `json:"blocks"`   // thread blocks of a launch; 1 on host devices
+	Fraction float64 `json:"fraction"` // of the thread blocks that run at once, or of the time of a CPU device
+	Blocks   int     `json:"blocks"`   // thread blocks of a launch; 1 on CPU devices
 	LaunchUS float64 `json:"launch_us"`
 }
 

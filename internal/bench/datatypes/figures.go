@@ -16,7 +16,7 @@ import (
 	"github.com/halox/halox/results/plot"
 )
 
-// Where packed bytes lie.
+// Locations of packed bytes.
 const (
 	ToDevice = "device"
 	ToPinned = "pinned" // host memory mapped into the device
@@ -30,10 +30,10 @@ func layoutOf(w workloads.Workload) results.Row {
 	return results.LayoutRow(w.Suite, w.Name, w.Params, w.Bytes)
 }
 
-// contender is an engine, told how to work.
+// contender is an engine with its options.
 type contender struct {
 	engine  packing.Engine
-	variant string // the name of the options, if they are not the engine's own
+	variant string // name of the options; "" for the defaults of the engine
 	options packing.Options
 }
 
@@ -45,7 +45,7 @@ func (c contender) row() results.Row {
 	return results.NewRow().Label("engine", c.engine).Label("variant", c.variant)
 }
 
-// figure is a plot of what halox bench pack or halox bench pingpong measures: curves over a parameter of the layouts.
+// figure is a plot of measurements of halox bench pack or halox bench pingpong: curves over a parameter of the layouts.
 type figure struct {
 	axes
 	kind      results.Kind // of its records
@@ -76,7 +76,7 @@ func bytesAxes(name, suite, title string) axes {
 	return axes{name, title, suite, packedBytes, "packed bytes"}
 }
 
-// quantity is what a figure shows of a row.
+// quantity is the value of a row that a figure shows.
 type quantity struct {
 	label string
 	of    func(r results.Row) float64
@@ -96,12 +96,12 @@ var (
 
 // curve is one contender on some layouts.
 type curve struct {
-	name    string
-	layouts string    // regexp of suite/name/parameters
-	by      contender // that packs
-	channel string    // of ping-pongs, as rows name it; with no contender either, the contiguous copy
-	dashed  bool
-	twin    bool // it has the color of the curve before it
+	name      string
+	layouts   string    // regexp of suite/name/parameters
+	by        contender // that packs
+	channel   string    // of ping-pongs, as rows name it; with no contender either, the contiguous copy
+	dashed    bool
+	sameColor bool // it has the color of the curve before it
 }
 
 // shows reports whether the curve is of the workload.
@@ -114,7 +114,7 @@ func (f *figure) shows(workload string) bool {
 	return slices.ContainsFunc(f.curves, func(c curve) bool { return c.shows(workload) })
 }
 
-// has reports whether the workload has the parameter that the figure is over, above 0.
+// has reports whether the workload has the parameter of the figure's x axis, above 0.
 func (f *figure) has(w workloads.Workload) bool {
 	x, ok := layoutOf(w).Float(f.x)
 	return ok && x > 0
@@ -133,14 +133,14 @@ func (f *figure) contenders() (all []contender) {
 	return all
 }
 
-// draw returns the figure of what was measured, without curves that have no point.
+// draw returns the figure of a record, without curves that have no points.
 func (f *figure) draw(r *results.Record) plot.Curves {
 	c := plot.Curves{Title: f.title + "\n" + f.measured(r), XLabel: f.xLabel, YLabel: f.shown.label,
 		BytesX: f.x == packedBytes}
 	groups, alone := r.Groups(), false
 	for _, one := range f.drawn(r) {
 		points := f.points(one, groups)
-		drawn := plot.Curve{Name: one.name, Dashed: one.dashed, Twin: one.twin && !alone}
+		drawn := plot.Curve{Name: one.name, Dashed: one.dashed, SameColor: one.sameColor && !alone}
 		for _, x := range slices.SortedFunc(maps.Keys(points), cmp.Compare) {
 			ys := slices.Sorted(slices.Values(points[x]))
 			drawn.X, drawn.Y = append(drawn.X, x), append(drawn.Y, ys[len(ys)/2])
@@ -152,7 +152,7 @@ func (f *figure) draw(r *results.Record) plot.Curves {
 	return c
 }
 
-// measured says what the record was measured on.
+// measured describes the devices of the record.
 func (f *figure) measured(r *results.Record) string {
 	var first results.Row
 	if len(r.Rows) > 0 {
@@ -187,7 +187,7 @@ func (f *figure) drawn(r *results.Record) (all []curve) {
 			}
 			one.name = strings.TrimPrefix(c.name+", "+one.channel, ", ")
 			one.dashed = row.Text("engine") == string(packing.Copies) && before.Text("path") == row.Text("path")
-			one.twin = one.dashed
+			one.sameColor = one.dashed
 			all, before, known[one.channel] = append(all, one), row, true
 		}
 	}
@@ -197,7 +197,7 @@ func (f *figure) drawn(r *results.Record) (all []curve) {
 	return all
 }
 
-// points returns what a curve shows of layouts with the same parameter.
+// points returns the points of a curve: one per value of the parameter.
 func (f *figure) points(c curve, groups []results.Group) map[float64][]float64 {
 	all := map[float64][]float64{}
 	for i, g := range groups {
@@ -221,7 +221,7 @@ func (f *figure) points(c curve, groups []results.Group) map[float64][]float64 {
 	return all
 }
 
-// value returns what the figure shows of a curve's contender, or of the contiguous copy, if that was measured.
+// value returns the value of a curve's contender, or of the contiguous copy, if it was measured.
 func (f *figure) value(c curve, g results.Group) (float64, bool) {
 	by := cmp.Or(c.channel, c.by.String())
 	if by != "" {
@@ -233,7 +233,7 @@ func (f *figure) value(c curve, g results.Group) (float64, bool) {
 	return f.shown.of(results.NewRow().Transfer(int64(bytes), plain, plain)), ok
 }
 
-// Figure is a figure of a paper, drawn of a record of one kind.
+// Figure is a figure of a paper, drawn from a record of one kind.
 type Figure struct {
 	Name, Title string
 	Of          results.Kind
@@ -290,7 +290,7 @@ var (
 	byPinnedList = contender{packing.Bypass, "list pinned", packing.Options{Pinned: true}}
 	bySequential = contender{packing.Bypass, "sequential scan", packing.Options{Scan: pack.Sequential}}
 	byParallel   = contender{packing.Bypass, "parallel scan", packing.Options{Scan: pack.Parallel}}
-	byStatic     = contender{packing.Bypass, "32 threads a block", packing.Options{Lanes: 32}}
+	byStatic     = contender{packing.Bypass, "32 threads per block", packing.Options{Lanes: 32}}
 
 	byInner = contender{packing.Targeted, "inner loop", packing.Options{Loop: pack.InnerLoop}}
 	byOuter = contender{packing.Targeted, "outer loop", packing.Options{Loop: pack.OuterLoop}}
@@ -305,7 +305,7 @@ func wuFigures() []*figure {
 		curves: []curve{
 			{name: "V, targeted", layouts: v, by: byTargeted},
 			{name: "T, units", layouts: t, by: byUnits},
-			{name: "T in stairs of 256, units", layouts: "^wu/stairs/.*nb=256$", by: byUnits},
+			{name: "T in steps of 256, units", layouts: "^wu/stairs/.*nb=256$", by: byUnits},
 			{name: "contiguous copy of V's bytes", layouts: v, dashed: true},
 		},
 	}, {
@@ -371,7 +371,7 @@ func handFigures() []*figure {
 		axes: axes{"hand-4",
 			"HAND, figure 4: packing an hvector of 32 blocks", "hand", "block", "block length (bytes)"},
 		curves: append(pair("hvector", "^hand/hvector/", byTargeted),
-			curve{name: "a thread a block (1-D)", layouts: "^hand/hvector/", by: byInner}),
+			curve{name: "one thread per block (1-D)", layouts: "^hand/hvector/", by: byInner}),
 	},
 		extents("hand-5a", "inner", "5 (a): packing 4-D subarrays, 8 x 8 x 8 x T/2"),
 		extents("hand-5b", "outer", "5 (b): packing 4-D subarrays, X/2 x 8 x 8 x 8"), {
@@ -383,16 +383,16 @@ func handFigures() []*figure {
 				[]curve{{name: "32 blocks, transform", layouts: lengths, by: byVectors}},
 			),
 		}, {
-			axes: bytesAxes("hand-7", "hand", "HAND, figure 7: where the list of blocks lies"),
+			axes: bytesAxes("hand-7", "hand", "HAND, figure 7: location of the list of blocks"),
 			curves: []curve{
 				{name: "blocks of 4 B, list copied", layouts: counts, by: byBypass},
-				{name: "blocks of 4 B, list pinned", layouts: counts, by: byPinnedList, dashed: true, twin: true},
+				{name: "blocks of 4 B, list pinned", layouts: counts, by: byPinnedList, dashed: true, sameColor: true},
 				{name: "32 blocks, list copied", layouts: lengths, by: byBypass},
-				{name: "32 blocks, list pinned", layouts: lengths, by: byPinnedList, dashed: true, twin: true},
+				{name: "32 blocks, list pinned", layouts: lengths, by: byPinnedList, dashed: true, sameColor: true},
 			},
 		}, {
 			axes: axes{"hand-8",
-				"HAND, figure 8: thread blocks that adapt to the blocks, and those that do not",
+				"HAND, figure 8: adaptive and fixed sizes of thread blocks",
 				"hand", "blocks", "blocks of 32 bytes"},
 			curves: []curve{
 				{name: "adaptive", layouts: irregular, by: byBypass},
@@ -400,7 +400,7 @@ func handFigures() []*figure {
 			},
 		}, {
 			axes: axes{"hand-9",
-				"HAND, figure 9: how the lengths of blocks are summed up", "hand", "blocks", "blocks of 4 bytes"},
+				"HAND, figure 9: methods of summing the lengths of blocks", "hand", "blocks", "blocks of 4 bytes"},
 			curves: []curve{
 				{name: "sequential scan", layouts: counts, by: bySequential},
 				{name: "parallel scan", layouts: counts, by: byParallel},
@@ -412,7 +412,7 @@ func handFigures() []*figure {
 func pair(name, layouts string, by contender) []curve {
 	return []curve{
 		{name: fmt.Sprintf("%s, %v", name, by), layouts: layouts, by: by},
-		{name: name + ", copies", layouts: layouts, by: byCopies, dashed: true, twin: true},
+		{name: name + ", copies", layouts: layouts, by: byCopies, dashed: true, sameColor: true},
 	}
 }
 
@@ -420,7 +420,7 @@ func pair(name, layouts string, by contender) []curve {
 func pingFigures() []*figure {
 	matrices := []curve{{name: "V", layouts: "^wu/V/"}, {name: "T", layouts: "^wu/T/"}}
 	return []*figure{{
-		axes:  matrixAxes("wu-9", "Wu et al., figure 9: what a sub-matrix (V) and a triangle (T) get of the link"),
+		axes:  matrixAxes("wu-9", "Wu et al., figure 9: link rate of a sub-matrix (V) and a triangle (T)"),
 		shown: linkShare, curves: matrices,
 	}, {
 		axes:  matrixAxes("wu-10", "Wu et al., figure 10: ping-pong with a sub-matrix (V) and a triangle (T)"),

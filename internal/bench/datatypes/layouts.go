@@ -1,6 +1,6 @@
-// Package datatypes measures the engines that pack MPI datatypes, on the layouts of benchmarks and
-// papers: on one device by [PackCommand], and on their way from one device to another and back by
-// [PingPongCommand]. It draws the papers' figures of what was measured.
+// Package datatypes measures the engines that pack MPI datatypes, on the layouts of benchmarks and papers: on one
+// device by [PackCommand], and between two devices by [PingPongCommand]. It draws the papers' figures from the
+// measurements.
 package datatypes
 
 import (
@@ -21,21 +21,21 @@ import (
 	"github.com/halox/halox/results/plot"
 )
 
-// layouts say which layouts are measured, and for how long. What is left out is as the figure has
-// it, where one is named.
+// layouts selects the layouts and the duration of measurements. If a figure is named, it provides the options that are
+// not set.
 type layouts struct {
 	Suites      []string // nil for all
-	Match       string   // a regular expression that the names fit
+	Match       string   // regular expression that names must match
 	Least, Most int64    // packed bytes; 0 for no limit
-	Over        string   // the parameter that is drawn over; "" for packedBytes
-	Figure      string   // of a paper, by its name; "" for bandwidth over the parameter
-	Blocks      int      // thread blocks of a kernel at most; 0 for as many as suit
+	Over        string   // parameter on the x axis; "" for packedBytes
+	Figure      string   // name of a figure of a paper; "" for bandwidth over the parameter
+	Blocks      int      // maximum number of thread blocks per kernel; 0: automatic
 	Budget      time.Duration
-	NoCheck     bool // what is written is not compared with the host's
-	Listed      bool // the layouts are listed, and not measured
+	NoCheck     bool // do not compare results with those of the host
+	Listed      bool // list the layouts instead of measuring them
 
 	figure *figure
-	work   []workloads.Workload // that the options choose and the figure shows
+	work   []workloads.Workload // chosen by the options, and shown by the figure
 }
 
 func (l *layouts) flags() []option.Flag {
@@ -50,7 +50,7 @@ func (l *layouts) flags() []option.Flag {
 		option.Budget(&l.Budget),
 		{Name: "x", Value: &l.Over, Help: "`parameter` of the layouts on the x axis of --plot, such as block",
 			Open: true},
-		{Name: "figure", Value: &l.Figure, Help: "measure and draw what a paper's figure shows, by its `name`; list " +
+		{Name: "figure", Value: &l.Figure, Help: "measure and draw the figure of a paper with this `name`; list " +
 			"prints the names"},
 	}
 }
@@ -60,7 +60,7 @@ func newLayouts() layouts {
 	return layouts{Suites: suiteNames(), Over: packedBytes, Budget: 20 * time.Millisecond}
 }
 
-// check rejects values that do not go together.
+// check rejects values that exclude each other.
 func (l *layouts) check() error {
 	if l.Most > 0 && l.Least > l.Most {
 		return fmt.Errorf("--least: must be at most --most %d, got %d", l.Most, l.Least)
@@ -68,7 +68,7 @@ func (l *layouts) check() error {
 	return nil
 }
 
-// setGeneral fills in what was left open, and takes a figure of bandwidth over packed size, or another parameter.
+// setGeneral sets defaults, and chooses a figure of bandwidth over packed size or another parameter.
 func (l *layouts) setGeneral(kind results.Kind, title string, curves ...curve) {
 	l.Over = cmp.Or(l.Over, packedBytes)
 	if l.Suites == nil {
@@ -84,7 +84,7 @@ func (l *layouts) setGeneral(kind results.Kind, title string, curves ...curve) {
 	l.figure = f
 }
 
-// setFigure finds the figure that is asked for, and takes its suite and its parameter.
+// setFigure finds the requested figure, and takes its suite and its parameter.
 func (l *layouts) setFigure(kind results.Kind) (err error) {
 	if l.figure, err = named(kind, l.Figure); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (l *layouts) setFigure(kind results.Kind) (err error) {
 	return err
 }
 
-// reject returns an error if an option was given that the figure has of its own.
+// reject returns an error if an option was given that the figure sets.
 func (l *layouts) reject(name string, given bool) error {
 	if !given {
 		return nil
@@ -131,7 +131,7 @@ func (l *layouts) chooseWork() error {
 	return nil
 }
 
-// draw draws the figure of a record. It is plot.ErrNothing where the record has nothing of it.
+// draw draws the figure of a record. The error is plot.ErrNothing if the record has none of its data.
 func (l *layouts) draw(r *results.Record) (plot.Chart, error) {
 	c := l.figure.draw(r)
 	if len(c.Curves) == 0 {
@@ -195,7 +195,7 @@ func enginesFlag(value *[]string) option.Flag {
 		Choices: append([]string{allEngines, string(packing.Auto)}, option.Texts(packing.Engines())...)}
 }
 
-// chosenEngines returns those that the names of an option choose, auto last.
+// chosenEngines returns the engines with the names in an option, auto last.
 func chosenEngines(names []string) (all []packing.Engine) {
 	for _, e := range append(packing.Engines(), packing.Auto) {
 		if slices.Contains(names, string(e)) || e != packing.Auto && slices.Contains(names, allEngines) {
@@ -205,7 +205,7 @@ func chosenEngines(names []string) (all []packing.Engine) {
 	return all
 }
 
-// namesOf returns what contends as results name it.
+// namesOf returns the names of the contenders in results.
 func namesOf[C fmt.Stringer](all []C) (names []string) {
 	for _, c := range all {
 		names = append(names, c.String())
@@ -213,7 +213,7 @@ func namesOf[C fmt.Stringer](all []C) (names []string) {
 	return names
 }
 
-// list prints the figures of a kind of record, or the layouts, if that was asked for.
+// list prints the figures of a kind of record, or the layouts, if requested.
 func (l *layouts) list(w io.Writer, kind results.Kind, choose func() error) (any, error) {
 	if l.Figure == "list" {
 		t, listed := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), map[string]string{}

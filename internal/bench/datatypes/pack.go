@@ -20,13 +20,13 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// packOptions say which engines pack which layouts.
+// packOptions selects the engines and the layouts.
 type packOptions struct {
 	layouts
 	Devices []int    // the ID of one
 	Engines []string // nil for all and auto; the driver's copies are always among them
-	To      string   // where the packed bytes go and come from, ToDevice or ToPinned; "" for the figure's, or ToDevice
-	Unpack  bool     // unpacking is measured too
+	To      string   // memory of packed bytes, ToDevice or ToPinned; "" for that of the figure, or ToDevice
+	Unpack  bool     // measure unpacking too
 }
 
 // PackCommand returns halox bench pack.
@@ -41,12 +41,12 @@ func PackCommand() bench.Command {
 			return bench.Measured(r).WriteComparison(w, o.contenderNames())
 		},
 		About: `Every engine that supports a layout packs it on one device. The driver's contiguous copy of
-as many bytes, and its 2-D and 3-D copies of the same layout (engine copies), are measured
-too. Times are medians of batches, by the device's clock, with warm caches as in the papers.
-Rates count packed bytes. What an engine writes is first compared with what the host packs,
-once for each layout that spans at most 64 MiB.
+the same number of bytes, and its 2-D and 3-D copies of the same layout (engine copies), are
+measured too. Times are medians of batches, by the device's clock, with warm caches as in the
+papers. Rates count packed bytes. For each layout that spans at most 64 MiB, the packed bytes
+are first compared with those of the host.
 
-Ctrl-C keeps what was measured.`,
+Ctrl-C keeps the results so far; --resume continues.`,
 		Example: `  halox bench pack --suites ddtbench --unpack --record ddtbench.json
   halox bench pack --match tempi/2d-vector/bytes=4194304 --x block --plot tempi.png
   halox bench pack --figure list
@@ -71,7 +71,7 @@ func (p *packOptions) Wants(*mpi.Processes) (bench.Wanted, error) {
 	return bench.Wanted{IDs: p.Devices}, nil
 }
 
-// choose fills in what was left open and chooses the layouts.
+// choose sets defaults and chooses the layouts.
 func (p *packOptions) choose() error {
 	if err := cmp.Or(p.check(), p.complete()); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (p *packOptions) choose() error {
 	return p.chooseWork()
 }
 
-// complete finds the figure, and takes what it has of its own.
+// complete finds the figure, and takes the options that it sets.
 func (p *packOptions) complete() error {
 	if p.Figure == "" {
 		p.To = cmp.Or(p.To, ToDevice)
@@ -105,7 +105,7 @@ func (p *packOptions) complete() error {
 	return nil
 }
 
-// Check refuses options that make no sense, and fills in those that were left open.
+// Check rejects invalid options, and sets defaults.
 func (p *packOptions) Check() error {
 	if err := cmp.Or(option.CheckDeviceIDs(p.Devices, 1, false), p.choose()); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (p *packOptions) Check() error {
 	return p.checkAxis()
 }
 
-// contenderNames returns what is measured, as results name it.
+// contenderNames returns the names of the contenders in results.
 func (p *packOptions) contenderNames() []string { return namesOf(p.figure.contenders()) }
 
 // Run measures packing on the first device.
@@ -130,7 +130,7 @@ func (p *packOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Reco
 	return to.Measure(ctx, r.tasks(p.work, p.Unpack))
 }
 
-// tasks are a row for each contender that suits a workload.
+// tasks returns the tasks: a row for each contender that supports a workload.
 func (p *packRun) tasks(work []workloads.Workload, unpack bool) (all []bench.Task) {
 	directions := []string{results.Packed}
 	if unpack {
@@ -147,7 +147,7 @@ func (p *packRun) tasks(work []workloads.Workload, unpack bool) (all []bench.Tas
 	return all
 }
 
-// measure returns a row for each contender that suits the workload.
+// measure returns a row for each contender that supports the workload.
 func (p *packRun) measure(
 	ctx context.Context, w workloads.Workload, direction string, open *streams.Resources,
 ) (rows []results.Row, err error) {
@@ -171,14 +171,14 @@ func (p *packRun) measure(
 	return c.race(w.Bytes, c.head(w, direction))
 }
 
-// packRun is the device that packing is timed on, and how.
+// packRun is the device on which packing is timed, and the settings.
 type packRun struct {
 	device        *streams.Device
 	compiler      *kernels.Compiler
 	contenders    []contender
-	pinned, check bool          // packed bytes lie in pinned host memory; results are compared with the host's
+	pinned, check bool          // packed bytes are in pinned host memory; results are compared with those of the host
 	budget        time.Duration // for each measurement
-	blocks        int           // thread blocks of a kernel at most; 0 for as many as suit
+	blocks        int           // maximum number of thread blocks per kernel; 0: automatic
 }
 
 // packCase is one workload in one direction, with its memory.
@@ -190,12 +190,12 @@ type packCase struct {
 	place   packing.Place // in an array of the size that the workload says
 	packed  streams.Span
 	packers map[packing.Options]*packing.Packer
-	trial   *trial.Trial // nil where nothing is compared
+	trial   *trial.Trial // nil if nothing is compared
 	jobs    []*packing.Job
 	rows    []results.Row // of the jobs, without their times
 }
 
-// prepare commits the layout and makes its memory.
+// prepare commits the layout and allocates its memory.
 func (c *packCase) prepare(w workloads.Workload) (err error) {
 	side := w.Send
 	if c.unpack {
@@ -242,8 +242,7 @@ func (c *packCase) job(p *packing.Packer, e packing.Engine, message *packing.Mes
 	return p.Pack(e, c.packed, at, message)
 }
 
-// contiguous makes the job of the driver's copy of as many bytes in one piece, between the
-// same buffers.
+// contiguous makes a job that copies the same number of contiguous bytes, between the same buffers, with the driver.
 func (c *packCase) contiguous(bytes int64) (*packing.Job, error) {
 	message, err := contiguousMessage(bytes)
 	if err != nil {
@@ -256,7 +255,7 @@ func (c *packCase) contiguous(bytes int64) (*packing.Job, error) {
 	return c.job(p, packing.Copies, message, packing.Place{Data: c.place.Data})
 }
 
-// head begins a row with what is packed, and where.
+// head begins a row with the labels of the case.
 func (c *packCase) head(w workloads.Workload, direction string) results.Row {
 	memory := ToDevice
 	if c.pinned {
@@ -266,7 +265,7 @@ func (c *packCase) head(w workloads.Workload, direction string) results.Row {
 		Label("thread_blocks", positive(c.blocks)).Label("pieces", c.message.Layout.NumBlocks())
 }
 
-// enter makes a contender's job and compares what it does.
+// enter makes a contender's job and checks its result.
 func (c *packCase) enter(by contender) error {
 	p, err := c.packer(by.options)
 	if err != nil {
@@ -292,10 +291,9 @@ func (c *packCase) enter(by contender) error {
 	return nil
 }
 
-// race times the contenders and the contiguous copy, which take turns, and returns the rows
-// with their times, after a head that they share. Where two of the jobs are of the same
-// engine, as auto's is of the one that it took, each is timed by itself: what they differ
-// by is how well it can be measured.
+// race times the contenders and the contiguous copy, in turns, and returns the rows with their times, after the labels
+// that they share. If two of the jobs use the same engine, as auto and the engine that it chose, both are timed: their
+// difference shows the accuracy of the measurement.
 func (c *packCase) race(bytes int64, head results.Row) (rows []results.Row, err error) {
 	var contiguous *packing.Job
 	var clock *packing.Clock
@@ -323,8 +321,7 @@ func inMicroseconds(all []time.Duration) results.Sample {
 	return measure.NewSample(us)
 }
 
-// newTrial returns what the case's engines should write. It is nil for a layout that
-// spans too much.
+// newTrial returns the expected result of the case's engines, nil for a layout whose extent is too large.
 func (c *packCase) newTrial() (*trial.Trial, error) {
 	l := c.message.Layout
 	user, packed := c.place.Data, c.packed

@@ -73,7 +73,7 @@ func TestFigureValues(t *testing.T) {
 	}
 }
 
-// newPackRun returns a host device to time packing on.
+// newPackRun returns a CPU device to time packing on.
 func newPackRun(t *testing.T) *packRun {
 	t.Helper()
 	return &packRun{

@@ -25,40 +25,40 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// pingPongOptions say which messages go from one device to another and back.
+// pingPongOptions selects the messages between two devices.
 type pingPongOptions struct {
 	layouts
 	Devices  []int    // two, which may be the same
-	Paths    []string // nil for the figure's, or direct and peer
+	Paths    []string // nil for the figure's, or peer and direct
 	Engines  []string // nil for the figure's, or auto
-	Fragment int64    // bytes of a fragment; 0 for what suits
-	Ring     int      // fragments under way at once; 0 for what suits
-	Remote   bool     // by path peer, unpack from the sender's memory
-	Busy     float64  // the fraction of each device that something else keeps busy
+	Fragment int64    // bytes of a fragment; 0: automatic
+	Ring     int      // fragments in flight; 0: automatic
+	Remote   bool     // with path peer: unpack from the sender's memory
+	Busy     float64  // fraction of each device that another kernel keeps busy
 }
 
 // PingPongCommand returns halox bench pingpong.
 func PingPongCommand() bench.Command {
 	o := &pingPongOptions{layouts: newLayouts(), Devices: []int{0, 1}, Engines: []string{string(packing.Auto)},
-		Paths: []string{string(p2p.Direct), string(p2p.Peer)}}
+		Paths: []string{string(p2p.Peer), string(p2p.Direct)}}
 	return bench.Command{
-		Name: "pingpong", Short: "Time MPI datatypes on their way from one device to another and back",
+		Name: "pingpong", Short: "Time MPI datatypes from one device to another and back",
 		Options: o, Alone: true, Chart: o.draw,
 		List: func(w io.Writer) (any, error) { return o.list(w, results.KindPingPong, o.choose) },
 		Table: func(w io.Writer, r *results.Record) error {
 			return bench.Measured(r).WriteComparison(w, namesOf(o.channels()))
 		},
-		About: `One device packs a layout and sends it; the other unpacks it as its receiver has it, packs
-that, and sends it back. Times are of one way, half of a round trip, by the host's clock:
-medians of batches of queued round trips. A contiguous message of as many bytes, by the
-driver's peer copy, is measured too. Rates count packed bytes. What arrives is first compared
-with what the host packs and unpacks, for each layout that spans at most 64 MiB.
+		About: `One device packs a layout and sends it; the other unpacks it into the layout of the receiver,
+packs that, and sends it back. Times are one way, half of a round trip, by the host's clock:
+medians of batches of queued round trips. A contiguous message of the same size, by the
+driver's peer copy, is measured too. Rates count packed bytes. For each layout that spans at
+most 64 MiB, the results are first compared with those of the host.
 
-With --busy a stream of either device repeats a kernel of arithmetic and some memory traffic
-on that fraction of the thread blocks that can run at once (on CPU devices: for that fraction
-of the time); the table says how much the best contender slows it down.
+With --busy a stream of each device repeats a kernel of arithmetic and some memory traffic, on
+that fraction of the thread blocks that can run at once. On CPU devices it runs for that
+fraction of the time. The table shows how much the best engine slows it down.
 
-Ctrl-C keeps what was measured.`,
+Ctrl-C keeps the results so far; --resume continues.`,
 		Example: `  halox bench pingpong --suites ddtbench --paths direct,peer,staged --record ddtbench.json
   halox bench pingpong --device-ids 0,0 --match wu/V/
   halox bench pingpong --match wu/V/n=2048 --busy 0.5 --fragment 1048576
@@ -86,7 +86,7 @@ func (p *pingPongOptions) Wants(*mpi.Processes) (bench.Wanted, error) {
 	return bench.Wanted{IDs: p.Devices}, nil
 }
 
-// choose fills in what was left open and chooses the layouts.
+// choose sets defaults and chooses the layouts.
 func (p *pingPongOptions) choose() error {
 	err := p.check()
 	switch {
@@ -105,8 +105,7 @@ func (p *pingPongOptions) choose() error {
 	return p.chooseWork()
 }
 
-// complete finds the figure, and takes what it has of its own and what its paper did where the
-// options say nothing.
+// complete finds the figure, and takes the options that it sets, and those of its paper that are not given.
 func (p *pingPongOptions) complete() error {
 	if p.Figure == "" {
 		p.setGeneral(results.KindPingPong, "Ping-pong", curve{})
@@ -121,16 +120,16 @@ func (p *pingPongOptions) complete() error {
 		}
 	}
 	p.Engines = firstOf(p.Engines, p.figure.engines, []string{string(packing.Auto)})
-	p.Paths = firstOf(p.Paths, p.figure.paths, []string{string(p2p.Direct), string(p2p.Peer)})
+	p.Paths = firstOf(p.Paths, p.figure.paths, []string{string(p2p.Peer), string(p2p.Direct)})
 	return nil
 }
 
-// firstOf returns the first that is not nil.
+// firstOf returns the first argument that is not nil.
 func firstOf(all ...[]string) []string {
 	return all[slices.IndexFunc(all, func(s []string) bool { return s != nil })]
 }
 
-// Check refuses options that make no sense, and fills in those that were left open.
+// Check rejects invalid options, and sets defaults.
 func (p *pingPongOptions) Check() error {
 	if err := cmp.Or(option.CheckDeviceIDs(p.Devices, 2, true), p.choose()); err != nil {
 		return err
@@ -138,7 +137,7 @@ func (p *pingPongOptions) Check() error {
 	return p.checkAxis()
 }
 
-// channels returns those to be measured.
+// channels returns the channels to measure.
 func (p *pingPongOptions) channels() []channel { return channelsOf(p.Paths, p.Engines, p.Remote) }
 
 // Run measures messages from the first device to the last, which may be the same, and back.
@@ -168,7 +167,7 @@ func (p *pingPongOptions) Run(ctx context.Context, on *bench.Machine, to *bench.
 	return failure
 }
 
-// newRun says how messages are timed.
+// newRun returns the settings of the measurement.
 func (p *pingPongOptions) newRun(on *bench.Machine) *pingRun {
 	from, to := on.Devices[0], on.Devices[len(on.Devices)-1]
 	r := &pingRun{
@@ -184,7 +183,7 @@ func (p *pingPongOptions) newRun(on *bench.Machine) *pingRun {
 	return r
 }
 
-// passable returns an error unless messages can go this channel in both directions.
+// passable returns an error unless the channel works in both directions.
 func (p *pingRun) passable(links *p2p.Links, l channel) error {
 	_, _, there := links.Choose(l.path, p.from, p.to, p2p.MessageShape{})
 	_, _, back := links.Choose(l.path, p.to, p.from, p2p.MessageShape{})
@@ -194,7 +193,7 @@ func (p *pingRun) passable(links *p2p.Links, l channel) error {
 	return nil
 }
 
-// noteWhole says how many messages went without the fragments that were asked for.
+// noteWhole prints how many messages were sent without the requested fragments.
 func noteWhole(to *bench.Recorder) {
 	whole, all := 0, 0
 	for _, row := range to.Record.Rows {
@@ -211,7 +210,7 @@ func noteWhole(to *bench.Recorder) {
 	}
 }
 
-// tasks are a row for each channel that suits a workload.
+// tasks returns the tasks: a row for each channel that supports a workload.
 func (p *pingRun) tasks(work []workloads.Workload) (all []bench.Task) {
 	for _, w := range work {
 		labels := layoutOf(w).Join(p.route).Join(p.load)
@@ -223,7 +222,7 @@ func (p *pingRun) tasks(work []workloads.Workload) (all []bench.Task) {
 	return all
 }
 
-// measure returns a row for each channel whose engine suits the workload, which is left out if none does.
+// measure returns a row for each channel whose engine supports the workload, which is left out if none does.
 func (p *pingRun) measure(ctx context.Context, w workloads.Workload, open *streams.Resources) (rows []results.Row,
 	err error) {
 	c := &pingCase{pingRun: p, open: open}
@@ -255,19 +254,18 @@ func (p *pingRun) measure(ctx context.Context, w workloads.Workload, open *strea
 	return rows, nil
 }
 
-// pingRun is the two devices that messages are timed between, and how. They may be
-// the same.
+// pingRun is the two devices between which messages are timed, which may be the same, and the settings.
 type pingRun struct {
 	from, to *streams.Device
 	compiler *kernels.Compiler
 	channels []channel
-	check    bool          // what arrives is compared with the host's
+	check    bool          // received bytes are compared with those of the host
 	budget   time.Duration // for each measurement
 	packing  packing.Options
-	transfer packing.TransferOptions // what channels' own are added to
-	busy     *busy                   // nil where nothing else runs
+	transfer packing.TransferOptions // options to which those of channels are added
+	busy     *busy                   // nil if nothing else runs
 	route    results.Row             // the labels that all rows begin with
-	load     results.Row             // those of what runs besides
+	load     results.Row             // labels of the kernel that runs at the same time
 }
 
 // pingCase is one workload with its memory on both devices.
@@ -275,10 +273,10 @@ type pingCase struct {
 	*pingRun
 	open        *streams.Resources
 	here, there *pingEnd
-	ping, pong  *trial.Trial // what arrives there, and here; nil where nothing is compared
+	ping, pong  *trial.Trial // expected results at both ends; nil if nothing is compared
 }
 
-// pingEnd is what one device has of it.
+// pingEnd is the part of a case on one device.
 type pingEnd struct {
 	stream  *streams.Stream
 	packer  *packing.Packer
@@ -287,7 +285,7 @@ type pingEnd struct {
 	message *packing.MessageLayout
 }
 
-// prepare makes both ends: one has what the workload sends, the other what it receives.
+// prepare makes both ends: one has the data that the workload sends, the other receives it.
 func (c *pingCase) prepare(w workloads.Workload) (err error) {
 	if c.here, err = c.end(c.from, w.Send, w.Bytes); err != nil {
 		return err
@@ -302,7 +300,7 @@ func (c *pingCase) prepare(w workloads.Workload) (err error) {
 	return err
 }
 
-// end makes what one device needs.
+// end makes the part of one device.
 func (c *pingCase) end(d *streams.Device, shape workloads.Side, bytes int64) (e *pingEnd, err error) {
 	e = &pingEnd{shape: shape}
 	if e.message, err = packing.NewMessageLayout(shape.Type, shape.Count); err != nil {
@@ -319,8 +317,8 @@ func (p *pingEnd) side() tripEnd {
 	return tripEnd{packing.Side{Packer: p.packer, Place: place, Message: p.message}, p.stream}
 }
 
-// window returns what is compared: all bytes between the first and the last that the
-// message touches, and a few around them.
+// window returns the compared bytes: all between the first and the last that the message touches, and a few around
+// them.
 func (p *pingEnd) window() streams.Span {
 	const around = 256
 	l := p.message.Layout
@@ -329,8 +327,8 @@ func (p *pingEnd) window() streams.Span {
 	return p.array.Span(lo, hi-lo)
 }
 
-// newTrial works out, by the definition of packing, what arrives at one end from the
-// other. It returns nil for a layout that spans too much.
+// newTrial computes, by the definition of packing, the bytes that one end receives from the other. It returns nil for a
+// layout whose extent is too large.
 func (c *pingCase) newTrial(to, from *pingEnd) (*trial.Trial, error) {
 	written, read := to.window(), from.window()
 	return trial.New(to.stream, from.stream, written, read, c.open, func(dst, src []byte) error {
@@ -343,8 +341,8 @@ func (c *pingCase) newTrial(to, from *pingEnd) (*trial.Trial, error) {
 	})
 }
 
-// contiguous returns the time of one way of as many bytes in one piece, by the driver's
-// copy between the same arrays, in microseconds. It is a transfer that is one copy.
+// contiguous returns the one-way time of a message with the same number of contiguous bytes, copied between the same
+// arrays by the driver, in microseconds.
 func (c *pingCase) contiguous(ctx context.Context, bytes int64) (us results.Sample, err error) {
 	message, err := contiguousMessage(bytes)
 	if err != nil {
@@ -363,7 +361,7 @@ func (c *pingCase) contiguous(ctx context.Context, bytes int64) (us results.Samp
 	return us, errors.Join(err, r.Close())
 }
 
-// measure compares what arrives by a channel and times it.
+// measure checks the bytes received over a channel and times it.
 func (c *pingCase) measure(ctx context.Context, l channel) (row results.Row, us results.Sample, err error) {
 	o := c.transfer
 	o.Path, o.Engine, o.Remote = l.path, l.engine, l.remote
@@ -392,7 +390,7 @@ func (c *pingCase) measure(ctx context.Context, l channel) (row results.Row, us 
 	return row, us, err
 }
 
-// limits begins the labels of a row with those of messages in fragments.
+// limits returns the labels of a row for messages in fragments.
 func (p *pingRun) limits(t *roundTrip) results.Row {
 	if !t.inFragments() {
 		return results.NewRow()
@@ -400,7 +398,7 @@ func (p *pingRun) limits(t *roundTrip) results.Row {
 	return results.NewRow().Label("fragment", positive(p.transfer.Fragment)).Label("ring", positive(p.transfer.Ring))
 }
 
-// ignored says which options a round trip had no use for.
+// ignored describes the options that a round trip did not use.
 func (p *pingRun) ignored(t *roundTrip) string {
 	if t.inFragments() || p.transfer.Fragment == 0 && p.transfer.Ring == 0 {
 		return ""
@@ -408,10 +406,10 @@ func (p *pingRun) ignored(t *roundTrip) string {
 	return "sent by one job, without fragments and their ring"
 }
 
-// maxRoundTrips is how many a batch has at most.
+// maxRoundTrips is the maximum number of round trips in a batch.
 const maxRoundTrips = 1000
 
-// time returns the time of one way, in microseconds, and what else ran lost by it.
+// time returns the one-way time, in microseconds, and the slowdown of the kernel that ran at the same time.
 func (c *pingCase) time(ctx context.Context, r *roundTrip) (us results.Sample, lost float64, err error) {
 	p := measure.Pace{First: 1, Max: maxRoundTrips, Batch: c.budget / measure.MinBatches}
 	lost, err = c.busy.during(func() (err error) {
@@ -421,14 +419,14 @@ func (c *pingCase) time(ctx context.Context, r *roundTrip) (us results.Sample, l
 	return us.Scale(0.5), lost, err
 }
 
-// channel is how a message travels: what contends in a ping-pong.
+// channel is a path and an engine of a message: a contender in a ping-pong.
 type channel struct {
 	path   p2p.Path
 	engine packing.Engine
 	remote bool
 }
 
-// String names it as results do.
+// String returns the name of the channel in results.
 func (c channel) String() string { return c.row().Contender() }
 
 // row begins the row of a channel.
@@ -440,8 +438,8 @@ func (c channel) row() results.Row {
 	return row.Label("engine", c.engine)
 }
 
-// channelsOf returns those of paths and engines, each once. Of a path the driver's copies come
-// last: the others are compared with them.
+// channelsOf returns the channels of paths and engines, each once. The driver's copies are the last ones of a path,
+// since the others are compared with them.
 func channelsOf(paths, engines []string, remote bool) (all []channel) {
 	chosen := chosenEngines(engines)
 	if slices.Contains(chosen, packing.Copies) {
@@ -464,7 +462,7 @@ type tripEnd struct {
 	stream *streams.Stream
 }
 
-// roundTrip is a message there and the same one back.
+// roundTrip is a message to the other device and the same one back.
 type roundTrip struct {
 	resources   streams.Resources
 	ping, pong  *packing.Transfer
@@ -495,5 +493,5 @@ func (r *roundTrip) batch(n int) (float64, error) {
 // Close frees its memory. Closing twice is not an error.
 func (r *roundTrip) Close() error { return r.resources.Close() }
 
-// inFragments reports whether the messages go in fragments, and not as one job of the sender.
+// inFragments reports whether messages are sent in fragments, not by one job of the sender.
 func (r *roundTrip) inFragments() bool { return r.ping.InFragments() || r.pong.InFragments() }

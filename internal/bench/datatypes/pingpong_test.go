@@ -39,18 +39,18 @@ func TestPingFigureValues(t *testing.T) {
 	for name, want := range map[string][]plot.Curve{
 		"wu-9": {
 			{Name: "V, direct", X: []float64{1000, 2000}, Y: []float64{50, 40}},
-			{Name: "V, direct, copies", X: []float64{2000}, Y: []float64{25}, Dashed: true, Twin: true},
+			{Name: "V, direct, copies", X: []float64{2000}, Y: []float64{25}, Dashed: true, SameColor: true},
 			{Name: "T, direct", X: []float64{2000}, Y: []float64{80}},
 		},
 		"wu-10": {
 			{Name: "V, direct", X: []float64{1000, 2000}, Y: []float64{80, 100}},
-			{Name: "V, direct, copies", X: []float64{2000}, Y: []float64{160}, Dashed: true, Twin: true},
+			{Name: "V, direct, copies", X: []float64{2000}, Y: []float64{160}, Dashed: true, SameColor: true},
 			{Name: "T, direct", X: []float64{2000}, Y: []float64{50}},
 			{Name: "contiguous message of V's bytes", X: []float64{1000, 2000}, Y: []float64{40, 40}, Dashed: true},
 		},
 		"": {
 			{Name: "direct", X: []float64{1000, 2000}, Y: []float64{100, 160}},
-			{Name: "direct, copies", X: []float64{2000}, Y: []float64{50}, Dashed: true, Twin: true},
+			{Name: "direct, copies", X: []float64{2000}, Y: []float64{50}, Dashed: true, SameColor: true},
 			{Name: "contiguous message", X: []float64{1000, 2000}, Y: []float64{200, 200}, Dashed: true},
 		},
 	} {
@@ -67,10 +67,10 @@ func TestPingFigureValues(t *testing.T) {
 
 func sameCurve(a, b plot.Curve) bool {
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9*b }
-	return a.Name == b.Name && a.Dashed == b.Dashed && a.Twin == b.Twin && slices.EqualFunc(a.X, b.X, near) && slices.EqualFunc(a.Y, b.Y, near)
+	return a.Name == b.Name && a.Dashed == b.Dashed && a.SameColor == b.SameColor && slices.EqualFunc(a.X, b.X, near) && slices.EqualFunc(a.Y, b.Y, near)
 }
 
-// newPingCase returns a workload between two host devices.
+// newPingCase returns a workload between two CPU devices.
 func newPingCase(t *testing.T, w workloads.Workload) *pingCase {
 	t.Helper()
 	set := testdevices.Host(t, 2)
@@ -83,7 +83,7 @@ func newPingCase(t *testing.T, w workloads.Workload) *pingCase {
 	return c
 }
 
-// What does not arrive, or arrives beside its place, is found out in both directions.
+// Bytes that are missing or misplaced are detected in both directions.
 func TestPingPongFindsWrongBytes(t *testing.T) {
 	all := test.Must(workloads.TEMPI())(t)
 	small := slices.IndexFunc(all, func(w workloads.Workload) bool {
@@ -156,7 +156,7 @@ func TestBusyBlocks(t *testing.T) {
 	}
 }
 
-// What is done beside the busy kernel is done once, and its error is kept.
+// The function that runs next to the busy kernel is called once, and its error is returned.
 func TestBusyDuring(t *testing.T) {
 	var none *busy
 	if lost, err := none.during(func() error { return io.EOF }); lost != 0 || err != io.EOF {

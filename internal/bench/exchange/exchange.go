@@ -59,7 +59,7 @@ func (o *Options) Wants(*mpi.Processes) (bench.Wanted, error) {
 	return bench.Wanted{Count: o.Devices}, nil
 }
 
-// combination is one exchange to be timed.
+// combination is one exchange to time.
 type combination struct {
 	points, radius, fields int
 	path                   p2p.Path
@@ -85,7 +85,7 @@ func (o *Options) combinations() (all []combination) {
 	return all
 }
 
-// run is the devices that exchanges are timed on.
+// run is the devices on which exchanges are timed.
 type run struct{ *bench.Machine }
 
 // Run measures the exchanges of all devices.
@@ -134,8 +134,8 @@ func (r *run) measure(ctx context.Context, c combination, open *streams.Resource
 	return sent.compare(row, best, plain), err
 }
 
-// drive times an exchange that one thread drives, and where that can be one that one thread per device drives. It
-// returns the faster time too.
+// drive times an exchange driven by one thread and, if possible, one driven by one thread per device. It also returns
+// the faster time.
 func (r *run) drive(ctx context.Context, row results.Row, x *halo.Exchanger,
 	at []*streams.Stream) (results.Row, results.Sample, error) {
 	batch := func(n int) (float64, error) {
@@ -182,7 +182,7 @@ func (r *run) fits(ctx context.Context, c combination, place *halo.Placement) (e
 	return streams.Fit(all)
 }
 
-// exchanger makes the fields of a combination and what exchanges them.
+// exchanger makes the fields of a combination and their exchanger.
 func (r *run) exchanger(ctx context.Context, c combination, place *halo.Placement,
 	open *streams.Resources) (*halo.Exchanger, *halo.Plan, error) {
 	var specs []halo.Spec
@@ -208,7 +208,7 @@ func (r *run) exchanger(ctx context.Context, c combination, place *halo.Placemen
 	return x, plan, open.Err()
 }
 
-// copies times plain copies of so many bytes between the first two devices.
+// copies times plain copies of the given number of bytes between the first two devices.
 func (r *run) copies(ctx context.Context, bytes int64, open *streams.Resources) (plain results.Sample, err error) {
 	from, to := r.Devices[0], r.Devices[1]
 	src, dst, s := open.Alloc(from, bytes), open.Alloc(to, bytes), open.NewStream(from, streams.Normal)
@@ -233,7 +233,7 @@ func (r *run) distinct(all []combination) (some []combination) {
 	return some
 }
 
-// planned returns the path that a plan is asked for: the path between processes is not chosen by a plan.
+// planned returns the path to request from a plan: a plan does not choose the path between processes.
 func (c combination) planned() p2p.Path {
 	if c.path == p2p.MPI {
 		return p2p.Auto
@@ -245,13 +245,13 @@ func (c combination) planned() p2p.Path {
 func (r *run) place(ctx context.Context, c combination) (*halo.Placement, error) {
 	parts := bench.Cubes(3, r.All())
 	size := []int{c.points * parts[0], c.points * parts[1], c.points * parts[2]}
-	g, err := domain.NewGrid(size, [3]bool{true, true, true})
+	g, err := domain.NewGrid(size, []bool{true, true, true})
 	if err != nil {
 		return nil, err
 	}
 	if !r.Processes.IsAlone() {
 		// measures nothing
-		place, err := r.Cut(ctx, halo.Cutting{Size: size, Periodic: g.Periodic, Parts: parts, Path: p2p.Staged})
+		place, err := r.Cut(ctx, halo.Cutting{Size: size, Periodic: g.Periodic[:], Parts: parts[:], Path: p2p.Staged})
 		if err == nil {
 			place.Path = "" // each plan says its own
 		}
@@ -275,13 +275,13 @@ func byThreads(x *halo.Exchanger, at []*streams.Stream, n int) error {
 	return group.Wait()
 }
 
-// traffic is what an exchange sends, in bytes.
+// traffic is the bytes that an exchange sends.
 type traffic struct {
-	message int64 // the largest, of those of several directions what goes in one
-	device  int64 // all that the busiest device sends to others
+	message int64 // the largest message, counting one direction
+	device  int64 // sent by the busiest device to others
 }
 
-// describe begins the row of a combination with what it sends.
+// describe adds the traffic to the row of a combination.
 func describe(c combination, plan *halo.Plan) (row results.Row, sent traffic) {
 	out := map[int]int64{}
 	for _, m := range plan.Messages {
@@ -296,7 +296,7 @@ func describe(c combination, plan *halo.Plan) (row results.Row, sent traffic) {
 		Label("device_bytes", sent.device), sent
 }
 
-// inOneDirection returns the most that a message carries in one direction.
+// inOneDirection returns the maximum bytes of a message in one direction.
 func inOneDirection(m halo.Message) (most int64) {
 	sums := map[domain.Direction]int64{}
 	for _, p := range m.Parts {
@@ -306,7 +306,7 @@ func inOneDirection(m halo.Message) (most int64) {
 	return most
 }
 
-// compare adds the rate out of the busiest device beside that of plain copies of the
+// compare adds the rate out of the busiest device, and that of plain copies of the
 // largest message.
 func (t traffic) compare(row results.Row, best, plain results.Sample) results.Row {
 	copyRate := plain.Under(float64(t.message) / 1e3)

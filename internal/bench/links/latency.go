@@ -15,10 +15,10 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// smallMessage is how many bytes a message has whose latency is measured.
+// smallMessage is the number of bytes of the message whose latency is measured.
 const smallMessage = 8
 
-// latencyRun is the devices that the smallest pieces of work are timed on.
+// latencyRun is the devices on which the smallest pieces of work are timed.
 type latencyRun struct {
 	*fabric
 	devices []*streams.Device
@@ -34,7 +34,7 @@ func (o *latencyOptions) Run(ctx context.Context, on *bench.Machine, to *bench.R
 	return to.Measure(ctx, r.tasks(o.Paths))
 }
 
-// tasks measure what one device does, then what two do.
+// tasks returns the tasks of single devices, then those of pairs.
 func (r *latencyRun) tasks(paths []string) (all []bench.Task) {
 	for _, d := range r.devices {
 		all = append(all, r.alone(d)...)
@@ -64,7 +64,7 @@ func (r *latencyRun) alone(d *streams.Device) (all []bench.Task) {
 	return all
 }
 
-// onProbe makes a probe ready for one of its times.
+// onProbe prepares a probe for one of its measurements.
 func onProbe(c *kernels.Compiler, d *streams.Device, time func(p *timing.Probe) (float64, error)) preparation {
 	return func(open *streams.Resources) (func() (float64, error), error) {
 		p, err := timing.NewProbe(c, d, open)
@@ -87,7 +87,7 @@ func (r *latencyRun) pair(p *pair, paths []string) (all []bench.Task) {
 	return all
 }
 
-// task measures what is prepared; a hop that carries nothing is left out.
+// task measures a preparation; a hop that is not usable is left out.
 func (r *latencyRun) task(labels results.Row, prepare preparation) bench.Task {
 	return bench.OneRow(labels, func(ctx context.Context, open *streams.Resources) (results.Row, error) {
 		once, err := prepare(open)
@@ -101,20 +101,20 @@ func (r *latencyRun) task(labels results.Row, prepare preparation) bench.Task {
 	})
 }
 
-// A preparation makes ready what once measures, in microseconds.
+// A preparation prepares the measurement that once runs, in microseconds.
 type preparation func(open *streams.Resources) (once func() (float64, error), err error)
 
-// pair is two devices that hand something to each other.
+// pair is two devices that send something to each other.
 type pair struct {
 	*fabric
 	a, b *streams.Device
 }
 
-// maxTrips is how many round trips are queued behind a gate, of up to a dozen operations a stream.
+// maxTrips is the maximum number of round trips queued behind a gate: each has up to a dozen operations per stream.
 const maxTrips = 32
 
-// timeTrips times one way of round trips, of which trip queues one, from the stream of the probe and
-// back to it. One has been made before the gate is shut.
+// timeTrips returns the one-way time of round trips; trip queues one, from the stream of the probe and back. One trip
+// runs before the gate is closed.
 func timeTrips(p *timing.Probe, others []*streams.Stream, trip func() error) (func() (float64, error), error) {
 	err := errors.Join(trip(), p.Stream.Sync(timing.Limit))
 	for _, o := range others {
@@ -132,14 +132,14 @@ func (h handover) pass(from, to *streams.Stream) error {
 	return errors.Join(from.Record(h.event), to.Wait(h.event))
 }
 
-// handovers returns a probe of the first device, and what hands over there and back.
+// handovers returns a probe of the first device, and the handovers in both directions.
 func (p *pair) handovers(open *streams.Resources) (probe *timing.Probe, there, back handover, err error) {
 	there, back = handover{open.NewEvent(p.a)}, handover{open.NewEvent(p.b)}
 	probe, err = timing.NewProbe(p.compiler, p.a, open)
 	return probe, there, back, err
 }
 
-// events hands over from one device to the other and back.
+// events measures events from one device to the other and back.
 func (p *pair) events(open *streams.Resources) (func() (float64, error), error) {
 	other := open.NewStream(p.b, streams.Normal)
 	probe, there, back, err := p.handovers(open)
@@ -151,7 +151,7 @@ func (p *pair) events(open *streams.Resources) (func() (float64, error), error) 
 	})
 }
 
-// messages sends one there and, when it has arrived, another back.
+// messages sends a message to the other device and, when it has arrived, one back.
 func (p *pair) messages(path p2p.Path) preparation {
 	return func(open *streams.Resources) (func() (float64, error), error) {
 		there := between(path, p.a, p.b)
@@ -178,7 +178,7 @@ func (p *pair) messages(path p2p.Path) preparation {
 	}
 }
 
-// flags hands a flag from a kernel of one device to one of the other and back.
+// flags sends a flag from a kernel on one device to a kernel on the other and back.
 func (p *pair) flags(open *streams.Resources) (func() (float64, error), error) {
 	const rounds = 2000
 	link := between(p2p.Direct, p.a, p.b)

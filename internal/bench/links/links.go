@@ -13,13 +13,13 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// run is the devices whose links are timed, and how.
+// run is the devices whose links are timed, and the settings.
 type run struct {
 	*fabric
 	devices []*streams.Device
 	sizes   []int64
 	pace    measure.Pace
-	record  *results.Record // where ceilings are looked up
+	record  *results.Record // stores measured ceilings
 }
 
 // Run measures messages of all sizes over the links between all devices.
@@ -37,7 +37,7 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 	return to.Measure(ctx, r.tasks(o))
 }
 
-// tasks measure what bounds links first, then each mode of each path.
+// tasks returns the tasks: first the copies that bound links, then each mode of each path.
 func (r *run) tasks(o *Options) (all []bench.Task) {
 	for _, d := range r.devices {
 		at, host := end{d, false}, end{d, true}
@@ -95,7 +95,7 @@ func (r *run) task(mode string, hops ...hop) bench.Task {
 		}}
 }
 
-// labels begins the rows of a task. A ring begins and ends nowhere.
+// labels returns the labels of a task's rows. A ring has no first and last device.
 func (r *run) labels(mode string, hops []hop) results.Row {
 	row := results.NewRow()
 	if mode == oneWayMode || mode == bothWaysMode {
@@ -106,7 +106,7 @@ func (r *run) labels(mode string, hops []hop) results.Row {
 	return row.Label("link", r.kind(hops...)).Label("path", hops[0].path).Label("mode", mode)
 }
 
-// measure returns a row for each size. It is left out where a hop is not passable, or corrupts data.
+// measure returns a row for each size. It is left out if a hop is not usable or corrupts data.
 func (r *run) measure(
 	ctx context.Context, mode string, labels results.Row, hops []hop, open *streams.Resources,
 ) (rows []results.Row, err error) {
@@ -129,7 +129,7 @@ func (r *run) measure(
 	return rows, nil
 }
 
-// rated adds to a row the time, the rate and what bounds them.
+// rated adds the time, the rate and their bounds to a row.
 func (r *run) rated(mode string, row results.Row, h hop, bytes int64, time results.Sample) results.Row {
 	plain := r.ceiling(h, bytes)
 	switch mode {
@@ -141,8 +141,8 @@ func (r *run) rated(mode string, row results.Row, h hop, bytes int64, time resul
 	return row.Transfer(bytes, time, plain)
 }
 
-// ceiling returns the time of the plain copy that bounds a hop: within the sender's memory,
-// or to or from pinned memory. What bounds others is bounded by nothing.
+// ceiling returns the time of the plain copy that bounds a hop: within the sender's memory, or to or from pinned
+// memory. Those copies have no ceiling.
 func (r *run) ceiling(h hop, bytes int64) results.Sample {
 	time := func(h hop) results.Sample {
 		row, _ := r.record.Find(r.labels(oneWayMode, []hop{h}).Label("bytes", bytes))

@@ -15,7 +15,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// A link that lies only after it was looked at is found by the benchmark itself.
+// The benchmark itself detects a link that corrupts data only after it was checked.
 func TestLinksAreTried(t *testing.T) {
 	library := cudafake.Build(t)
 	platform := test.Must(streams.CUDAPlatform(library))(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/halox/halox/results"
 )
 
-// The modes: who sends while a link is measured.
+// The modes: which devices send at the same time.
 const (
 	oneWayMode   = "one-way"
 	bothWaysMode = "both-ways"
@@ -25,16 +25,16 @@ const (
 
 func modes() []string { return []string{oneWayMode, bothWaysMode, ringMode, ringBothMode} }
 
-// maxMessages is how many are queued at most, before a sender's streams bound that.
+// maxMessages is the maximum number of queued messages, unless a sender's streams allow fewer.
 const maxMessages = 2000
 
-// Options say which messages are measured.
+// Options selects the measured messages.
 type Options struct {
-	Devices      []int // their numbers; nil for all GPUs or a few CPU devices
+	Devices      []int // IDs; nil: all GPUs or a few CPU devices
 	Sizes        []int64
 	Paths, Modes []string
-	Budget       time.Duration // for each measurement, about
-	Network      string        // the file for what halox plan --hosts is to know of the network, or ""
+	Budget       time.Duration // approximate time per measurement
+	Network      string        // file for the description of the network, for halox plan --networks; "": none
 }
 
 // Command returns halox bench links.
@@ -47,15 +47,15 @@ func Command() bench.Command {
 		Name: "links", Short: "Time messages of all sizes between every two devices, over every path", Options: o,
 		Table: o.table,
 		About: `Path peer is the driver's peer copy, direct a kernel of the sender that stores into the
-receiver's memory, staged a copy through pinned host memory. Each is first tried with
-random bytes; one that corrupts them is not timed, and the exit code is 5. The copies
+receiver's memory, staged a copy through pinned host memory. Each path is first tested with
+random bytes; a path that corrupts them is not timed, and the exit code is 5. The copies
 that bound a path are timed too. Times are medians, by the device's clock.
 
-Started by mpirun, the command times messages between every two processes, and
---network-file describes the network for halox plan --networks.
+Under mpirun, the command times messages between every two processes, and
+--network-file writes a description of the network for halox plan --networks.
 
-docs/how-to/benchmark-a-machine.md explains paths, modes and columns. Ctrl-C keeps what
-was measured; --resume continues.`,
+docs/how-to/benchmark-a-machine.md explains paths, modes and columns. Ctrl-C keeps the
+results so far; --resume continues.`,
 		Example: `  halox bench links --record links.json --plot links.svg
   halox plot links.json --kind matrix -o matrix.svg
   mpirun -n 2 --host a,b halox bench links --network-file ours.yaml
@@ -71,20 +71,20 @@ func (o *Options) Flags() []option.Flag {
 		option.Paths(&o.Paths, paths()),
 		{Name: "modes", Value: &o.Modes, Help: "modes: {}", Choices: modes()},
 		option.Budget(&o.Budget),
-		{Name: "network-file", Value: &o.Network, Help: "write the description of the network between hosts, which " +
-			"halox plan --networks reads, to this `file`"},
+		{Name: "network-file", Value: &o.Network, Help: "write a description of the network between hosts, for " +
+			"halox plan --networks, to this `file`"},
 	}
 }
 
 const someDevices = "IDs of the devices (default all GPUs, or four CPU devices)"
 
-// Check rejects impossible options. The sizes are each measured once, in order.
+// Check rejects invalid options. Each size is measured once, in order.
 func (o *Options) Check() error {
 	o.Sizes = slices.Compact(slices.Sorted(slices.Values(o.Sizes)))
 	return option.CheckDeviceIDs(o.Devices, 0, false)
 }
 
-// Wants returns the devices of a process, and rejects what several processes, or one, cannot measure.
+// Wants returns the devices of a process, and rejects options that do not support the number of processes.
 func (o *Options) Wants(p *mpi.Processes) (w bench.Wanted, err error) {
 	switch {
 	case o.Network != "" && (p.IsAlone() || slices.Max(p.Nodes) == 0):
@@ -92,39 +92,39 @@ func (o *Options) Wants(p *mpi.Processes) (w bench.Wanted, err error) {
 	case p.IsAlone():
 		return bench.Wanted{IDs: o.Devices, Few: true}, nil
 	case len(o.Devices) > 0:
-		return w, errors.New("--device-ids: must be left out with several processes: each uses its first device")
+		return w, errors.New("--device-ids: must not be set with several processes: each uses its first device")
 	case p.Rank == 0:
 		err = option.CheckFiles([]option.File{{Name: "--network-file", Path: o.Network}})
 	}
 	return bench.Wanted{Count: 1}, err
 }
 
-// latencyOptions say which latencies are measured.
+// latencyOptions selects the measured latencies.
 type latencyOptions struct {
-	Devices []int         // their numbers; nil for all GPUs or a few CPU devices
+	Devices []int         // IDs; nil: all GPUs or a few CPU devices
 	Paths   []string      // of messages
-	Budget  time.Duration // for each measurement, about
+	Budget  time.Duration // approximate time per measurement
 }
 
 // LatencyCommand returns halox bench latency.
 func LatencyCommand() bench.Command {
 	return bench.Command{
-		Name: "latency", Short: "Time the smallest pieces of work: launches, events, flags, small messages",
+		Name: "latency", Short: "Time launches, events, flags and small messages",
 		Options: &latencyOptions{Paths: paths(), Budget: 50 * time.Millisecond}, Alone: true,
 		About: `  issue a kernel    host time to queue an empty kernel
-  kernel and wait   host time until one is queued and done
-  kernel to kernel  device time from one to the next of many in a stream
-  event and wait    host time until an event is queued and done, on an idle stream
+  kernel and wait   host time to queue an empty kernel and wait for it
+  kernel to kernel  device time between successive kernels in a stream
+  event and wait    host time to queue an event on an idle stream and wait for it
   event to device   from an event of one device until a stream of another continues
   flag              from a running kernel to one on another device: a store over the
                     link, and a load that sees it
   message           8 bytes from one device to another, over each path, with the events
                     that order the two
 
-Times between devices are halves of round trips. Those of events and messages are device
-time, without the host's part. All are medians of batches.
+Times between devices are half of a round trip. Times of events and messages are device
+times, without the host's part. All are medians of batches.
 
-Ctrl-C keeps what was measured; --resume continues.`,
+Ctrl-C keeps the results so far; --resume continues.`,
 		Example: `  halox bench latency --record latency.json --plot latency.svg
   halox bench latency --device-ids 0,1 --paths direct`,
 	}
@@ -139,7 +139,7 @@ func (o *latencyOptions) Flags() []option.Flag {
 	}
 }
 
-// Check rejects impossible options.
+// Check rejects invalid options.
 func (o *latencyOptions) Check() error { return option.CheckDeviceIDs(o.Devices, 0, false) }
 
 // Wants returns the devices.
@@ -147,7 +147,7 @@ func (o *latencyOptions) Wants(*mpi.Processes) (bench.Wanted, error) {
 	return bench.Wanted{IDs: o.Devices, Few: true}, nil
 }
 
-// table prints what was measured, and writes what it says of the network between hosts to a file, if one is named.
+// table prints the measurements, and writes a description of the network between hosts to a file, if one is named.
 func (o *Options) table(w io.Writer, r *results.Record) error {
 	if err := bench.WriteTable(w, r); err != nil || o.Network == "" {
 		return err
@@ -163,10 +163,10 @@ func (o *Options) table(w io.Writer, r *results.Record) error {
 	return err
 }
 
-// networkOf returns the file for halox plan --networks of the links between hosts that were measured, by the worst of
-// them: the time of the smallest message to and fro, the rate of the largest one way, or that of one where both go at
-// once and each is slower then, by MPI alone, and what halox adds to the first. In an exchange messages go both ways at
-// once.
+// networkOf returns the file for halox plan --networks from the measured links between hosts, the slowest of them: the
+// time of the smallest ping-pong by MPI alone, the rate of the largest one-way message by MPI alone, or of one of two
+// simultaneous messages in opposite directions if that is slower, and the time that halox adds to the first. Exchanges
+// send in both directions at once.
 func networkOf(r *results.Record) (string, error) {
 	smallest, largest := math.Inf(1), 0.
 	for _, row := range r.Rows {
@@ -195,6 +195,6 @@ func networkOf(r *results.Record) (string, error) {
 		return "", errors.New("no messages between hosts were measured one way: start processes on several, with " +
 			"--modes one-way among others")
 	}
-	return fmt.Sprintf("# %v bytes to and fro, %.0f bytes one way\nlatency_us: %.4g\nbandwidth_gb_s: %.4g\n"+
+	return fmt.Sprintf("# %v bytes back and forth, %.0f bytes one way\nlatency_us: %.4g\nbandwidth_gb_s: %.4g\n"+
 		"adapters: 1\nmessage_us: %.4g\n", smallest, largest, latency, rate, max(0, message-latency)), nil
 }

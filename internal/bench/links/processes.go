@@ -20,19 +20,19 @@ import (
 )
 
 const (
-	wirePath     = "wire"      // between host memories, by MPI alone: what bounds path mpi
+	wirePath     = "wire"      // between host memories, by MPI alone: the bound of path mpi
 	pingPongMode = "ping-pong" // half of a round trip
 )
 
-// network is processes between whose first devices messages are timed.
+// network is the processes between whose first devices messages are timed.
 type network struct {
 	*bench.Machine
 	pace   measure.Pace
-	record *results.Record // where what bounds path mpi is looked up
+	record *results.Record // stores the bounds of path mpi
 	tag    int             // the first of two
 }
 
-// among measures messages of all sizes between every two processes.
+// among measures messages of all sizes between all pairs of processes.
 func (o *Options) among(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
 	if _, err := on.TryNetworks(ctx); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (o *Options) among(ctx context.Context, on *bench.Machine, to *bench.Record
 	return to.Measure(ctx, tasks)
 }
 
-// task measures messages of all sizes from one process to another, or between both.
+// task measures messages of all sizes from one process to another, or in both directions.
 func (r *network) task(path, mode string, from, to int, sizes []int64) bench.Task {
 	labels := r.labels(path, mode, from, to)
 	measure := func(ctx context.Context, _ *streams.Resources) (rows []results.Row, err error) {
@@ -90,11 +90,11 @@ func (r *network) labels(path, mode string, from, to int) results.Row {
 		mode)
 }
 
-// measure returns the row of one size, beside what MPI alone takes.
+// measure returns the row of one size, with the time of MPI alone.
 func (r *network) measure(ctx context.Context, path, mode string, from, to int, bytes int64) (row results.Row,
 	err error) {
 	row = r.labels(path, mode, from, to).Label("bytes", bytes)
-	// The ends before are closed at all processes: what they were still to receive would take messages of these.
+	// The earlier ends are closed on all processes: their pending receives would take messages of these.
 	if err := bench.AgreeToGoOn(ctx, r.Processes, nil); err != nil {
 		return row, err
 	}
@@ -139,11 +139,12 @@ func (r *network) measure(ctx context.Context, path, mode string, from, to int, 
 
 // traffic is one end of messages in one direction.
 type traffic struct {
-	one  func() error // sends or receives the next
-	rest func() error // waits until all are there
+	one  func() error // sends or receives the next message
+	rest func() error // waits until all have arrived
 }
 
-// ends makes those of this process: there is the traffic from the first of two processes to the second, back the other.
+// ends makes the ends of this process: there is the traffic from the first process to the second, back is the traffic
+// in the other direction.
 func (r *network) ends(path, mode string, first bool, other int, bytes int64, open *streams.Resources) (there,
 	back traffic, err error) {
 	if there, err = r.end(path, first, other, bytes, r.tag, open); err != nil || mode == oneWayMode {
@@ -153,7 +154,7 @@ func (r *network) ends(path, mode string, first bool, other int, bytes int64, op
 	return there, back, err
 }
 
-// end makes one end, and tries it with random bytes.
+// end makes one end, and tests it with random bytes.
 func (r *network) end(path string, sends bool, other int, bytes int64, tag int, open *streams.Resources) (traffic,
 	error) {
 	if path != wirePath {
@@ -209,12 +210,12 @@ func (r *network) device(sends bool, other int, bytes int64, tag int, open *stre
 	return t, compare(mirror.Bytes(), p, other)
 }
 
-// sample fills bytes with random ones, of two processes.
+// sample fills bytes with random ones that both processes know.
 func sample(b []byte, from, to int) {
 	rand.NewChaCha8([32]byte{byte(from), byte(from >> 8), byte(to), byte(to >> 8), 1}).Read(b)
 }
 
-// compare returns an error unless bytes are those that the other process has sent.
+// compare returns an error unless the bytes are those that the other process sent.
 func compare(got []byte, p *mpi.Processes, from int) error {
 	want := make([]byte, len(got))
 	if sample(want, from, p.Rank); bytes.Equal(got, want) {
@@ -222,14 +223,14 @@ func compare(got []byte, p *mpi.Processes, from int) error {
 	}
 	for i := range got {
 		if got[i] != want[i] {
-			return fmt.Errorf("path mpi from %s to %s %sbyte %d of %d is %#x, and %#x was sent", p.Name(from),
+			return fmt.Errorf("path mpi from %s to %s %sbyte %d of %d is %#x, must be %#x", p.Name(from),
 				p.Name(p.Rank), p2p.CorruptsData, i, len(got), got[i], want[i])
 		}
 	}
 	return nil
 }
 
-// play makes n messages of a mode: in a ping-pong each waits for the one before, else they follow each other.
+// play sends n messages of a mode: in a ping-pong each waits for the previous one, otherwise they are queued together.
 func play(mode string, there, back traffic, n int) error {
 	switch mode {
 	case oneWayMode:

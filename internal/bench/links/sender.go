@@ -29,7 +29,7 @@ type end struct {
 	pinned bool
 }
 
-// label is what rows call it.
+// label returns the name of the end in rows.
 func (e end) label() any {
 	if e.pinned {
 		return "host"
@@ -44,13 +44,13 @@ func (e end) alloc(bytes int64, open *streams.Resources) *streams.Memory {
 	return open.Alloc(e.device, bytes)
 }
 
-// The paths that are no links: their rates are what bounds the others.
+// Copies that are not links: their rates bound those of the others.
 const (
 	devicePath = "device" // a copy within the memory of a device
 	pinnedPath = "pinned" // between pinned host memory and a device
 )
 
-// hop is a way for messages: a path, or one of devicePath and pinnedPath.
+// hop is a connection for messages: a path, or one of devicePath and pinnedPath.
 type hop struct {
 	path     string
 	from, to end
@@ -61,7 +61,7 @@ func between(path p2p.Path, from, to *streams.Device) hop {
 	return hop{string(path), end{from, false}, end{to, false}}
 }
 
-// back returns the hop the other way.
+// back returns the hop in the other direction.
 func (h hop) back() hop { return hop{h.path, h.to, h.from} }
 
 // fabric is the links that are measured.
@@ -69,14 +69,14 @@ type fabric struct {
 	links    *p2p.Links
 	compiler *kernels.Compiler
 	largest  int64         // message
-	tried    map[hop]error // what came of the random bytes
+	tried    map[hop]error // result of the test with random bytes
 }
 
 func newFabric(links *p2p.Links, compiler *kernels.Compiler, largest int64) *fabric {
 	return &fabric{links, compiler, largest, map[hop]error{}}
 }
 
-// passable returns an error unless the hop can be tried.
+// passable returns an error unless the hop is usable.
 func (f *fabric) passable(h hop) error {
 	if h.from.device == h.to.device {
 		return nil
@@ -87,7 +87,7 @@ func (f *fabric) passable(h hop) error {
 	return nil
 }
 
-// kind is that of the link of all hops, "" where they differ or have none.
+// kind returns the kind of the links of all hops, "" if they differ or there are none.
 func (f *fabric) kind(hops ...hop) string {
 	kind := ""
 	for i, h := range hops {
@@ -100,9 +100,9 @@ func (f *fabric) kind(hops ...hop) string {
 	return kind
 }
 
-func paths() []string { return option.Texts(p2p.LinksFirst()) }
+func paths() []string { return option.Texts(p2p.Paths()) }
 
-// ready returns a sender for messages up to the largest size, after it has tried it.
+// ready returns a tested sender for messages up to the largest size.
 func (f *fabric) ready(h hop, open *streams.Resources) (*sender, error) {
 	if err := f.passable(h); err != nil {
 		return nil, err
@@ -122,14 +122,14 @@ type sender struct {
 	hop
 	compiler   *kernels.Compiler
 	src, dst   *streams.Memory
-	home       *streams.Stream // of the sender, on which a message begins when the one before has arrived
+	home       *streams.Stream // of the sender: a message begins when the previous one has arrived
 	there      *streams.Stream // of the receiver
 	start, end *streams.Event  // timed, of home
 	send       func() error    // queues a message
-	operations int             // on each of the streams that a message takes
+	operations int             // per stream that a message uses
 }
 
-// newSender makes memory for the largest size.
+// newSender allocates memory for the largest size.
 func (f *fabric) newSender(h hop, open *streams.Resources) (*sender, error) {
 	return &sender{
 		hop: h, compiler: f.compiler, src: h.from.alloc(f.largest, open), dst: h.to.alloc(f.largest, open),
@@ -138,7 +138,7 @@ func (f *fabric) newSender(h hop, open *streams.Resources) (*sender, error) {
 	}, open.Err()
 }
 
-// load makes messages of a size ready.
+// load prepares messages of a size.
 func (c *sender) load(bytes int64, open *streams.Resources) error {
 	dst, src := c.dst.Span(0, bytes), c.src.Span(0, bytes)
 	c.operations = 1
@@ -169,8 +169,8 @@ func (c *sender) loadStore(dst, src streams.Span, open *streams.Resources) error
 	return nil
 }
 
-// loadRoute goes along a route, as exchanges do. Where the receiver has a part in it, the next
-// message comes into the memory between them when this one has left it.
+// loadRoute uses a route, as exchanges do. If the receiver takes part in it, the next message is written to the
+// intermediate memory when this one has left it.
 func (c *sender) loadRoute(dst, src streams.Span, open *streams.Resources) error {
 	route, err := p2p.NewRoute(p2p.Path(c.path), dst, src)
 	if err != nil {
@@ -192,10 +192,10 @@ func (c *sender) loadRoute(dst, src streams.Span, open *streams.Resources) error
 	return open.Err()
 }
 
-// maxTried is how many bytes a hop is tried with.
+// maxTried is the number of bytes with which a hop is tested.
 const maxTried = 16 << 20
 
-// try sends random bytes, where no byte is right before, and compares what arrived.
+// try sends random bytes to memory in which every byte differs, and compares the received bytes.
 func (c *sender) try() (err error) {
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
@@ -236,16 +236,14 @@ func (c *sender) settle() error {
 	return errors.Join(c.home.Sync(timing.Limit), c.there.Sync(timing.Limit))
 }
 
-// senderGroup is the senders that send at once, and the gate behind which their messages wait until
-// all of them are queued: what is timed is what devices and links do, not how fast the host
-// queues it.
+// senderGroup is the senders that send at once, and the gate behind which their messages wait until all are queued, so
+// that the times are those of devices and links, not those of the host.
 //
-// The clocks of two devices have nothing in common, so there is one clock, that of the first
-// sender's device. It starts behind the gate. The others begin when they have heard that it
-// has started, and it stops when it has heard of each that its last message has arrived; both
-// by events, with which one device waits for another. So it counts all from the first to
-// begin to the last to end, and what was not at once counts as what it took. What it counts
-// too much is how long an event takes to another device and one back, some microseconds.
+// The clocks of two devices are not synchronized, so only the clock of the first sender's device is used. It starts
+// behind the gate. The others begin after an event that signals its start, and it stops after events that signal the
+// arrival of the last message of each. So the time covers everything from the first start to the last end, and includes
+// any time during which not all are sending. It also includes the time of an event to another device and one back, some
+// microseconds.
 type senderGroup struct {
 	senders []*sender
 	gate    *flags.Gate // of the first sender's device
@@ -282,8 +280,8 @@ func (t *senderGroup) time(ctx context.Context, bytes int64, p measure.Pace) (us
 	return p.Measure(ctx, t.batch)
 }
 
-// most returns how many messages of each sender are queued behind the gate, so that no device
-// has more than timing.MaxGated operations.
+// most returns the maximum number of messages of each sender that are queued behind the gate, so that no device has
+// more than timing.MaxGated operations.
 func (t *senderGroup) most() int {
 	each := map[*streams.Device]int{}
 	for _, c := range t.senders {
@@ -299,8 +297,8 @@ func (t *senderGroup) most() int {
 	return max(1, timing.MaxGated/busiest-1)
 }
 
-// batch returns the time of n messages by each of the senders, over n, in microseconds. What
-// was queued is done when it returns, also where something could not be queued.
+// batch returns the time of n messages by each of the senders, divided by n, in microseconds. All queued work is done
+// when it returns, even after an error.
 func (t *senderGroup) batch(n int) (float64, error) {
 	first := t.senders[0]
 	if err := t.gate.Shut(first.home); err != nil {
@@ -317,8 +315,8 @@ func (t *senderGroup) batch(n int) (float64, error) {
 	return took.Seconds() * 1e6 / float64(n), err
 }
 
-// queue has each sender send n messages, in turns, from the start of the first one's clock to
-// its end. One more comes before: where the clock starts, its device is at work.
+// queue makes each sender send n messages, in turns, between the start and the end of the first one's clock. Another
+// message precedes them, so that the device is already active when the clock starts.
 func (t *senderGroup) queue(n int) error {
 	first, others := t.senders[0], t.senders[1:]
 	err := errors.Join(first.send(), first.home.Record(first.start))

@@ -19,12 +19,12 @@ type Flag struct {
 	// Value points to the option, which holds the default: a bool, int, float64, string or time.Duration, which must
 	// be above 0, or a list of int or string. An int64 or a list of int64 is sizes in bytes, such as 64KiB.
 	Value any
-	Help  string // in which {} stands for the choices
+	Help  string // {} is replaced by the choices
 
-	Choices  []string // of texts; nil for any
-	From, To int      // the least and the most that whole numbers can be, if To is above 0
+	Choices  []string // valid texts; nil for any
+	From, To int      // limits of whole numbers, if To is above 0
 	Open     bool     // the option is zero unless the flag is given
-	Repeated bool     // a list of numbers may name a number twice
+	Repeated bool     // a list of numbers may have a number twice
 }
 
 // NoLimit is Flag.To of numbers without an upper bound.
@@ -80,7 +80,7 @@ func (b *byteCount) String() string { return strconv.FormatInt(int64(*b), 10) }
 
 func (b *byteCount) Type() string { return "bytes" }
 
-// Settle completes the options after their flags were parsed, and rejects values that they cannot have.
+// Settle completes the options after their flags were parsed, and rejects invalid values.
 func Settle(f *pflag.FlagSet, all []Flag) error {
 	for _, o := range all {
 		if err := o.settle(f); err != nil {
@@ -130,7 +130,7 @@ func (o Flag) settle(f *pflag.FlagSet) (err error) {
 	return err
 }
 
-// choices says what can be chosen.
+// choices lists the valid values for messages.
 func (o Flag) choices() string {
 	if o.Choices == nil {
 		return ""
@@ -148,7 +148,7 @@ func (o Flag) chosen(values ...string) error {
 	return nil
 }
 
-// within rejects numbers beyond the bounds.
+// within rejects numbers outside the limits.
 func (o Flag) within(values ...int) error {
 	for _, n := range values {
 		switch {
@@ -162,7 +162,7 @@ func (o Flag) within(values ...int) error {
 	return nil
 }
 
-// distinct leaves out what was there before.
+// distinct removes repeated values.
 func distinct[T comparable](all []T) (some []T) {
 	for _, v := range all {
 		if !slices.Contains(some, v) {

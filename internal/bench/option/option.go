@@ -20,7 +20,7 @@ const MaxPoints = 1 << 20
 // File is a file that a command writes or reads.
 type File struct {
 	Name, Path string   // Name in errors: a flag, a config key or "the config"; no file if Path is empty
-	Ends       []string // what the path of a file that is written must end in, if that matters
+	Ends       []string // required endings of a written file; nil for any
 }
 
 // Record returns the file that a record is written to.
@@ -29,8 +29,8 @@ func Record(name, path string) File { return File{name, path, []string{".json"}}
 // Drawing returns the file that something is drawn into.
 func Drawing(name, path string) File { return File{name, path, []string{".png", ".svg", ".pdf"}} }
 
-// CheckFiles returns an error for each file that cannot be written, that has another ending or that is also read, or
-// written before it. It makes no folder.
+// CheckFiles returns an error for each file that cannot be written, has another ending, or is also read or written by
+// an earlier entry. It creates no folder.
 func CheckFiles(written []File, read ...File) error {
 	var errs []error
 	for _, f := range written {
@@ -70,7 +70,7 @@ func List(all []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(all), " ", ","), "[]")
 }
 
-// units are what a size may be given in, the longest names first.
+// units are the units of sizes, the longest names first.
 var units = []struct {
 	name  string
 	bytes float64
@@ -80,8 +80,7 @@ var units = []struct {
 	{"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"k", 1 << 10}, {"B", 1},
 }
 
-// sizes returns the bytes that the values of an option say: whole numbers above 0, such as
-// 1024, 1KiB, 1K or 0.5MiB.
+// sizes returns the values of an option in bytes: whole numbers above 0, such as 1024, 1KiB, 1K or 0.5MiB.
 func sizes(name string, texts []string) (all []int64, err error) {
 	for _, text := range texts {
 		n, err := parseSize(text)
@@ -101,7 +100,7 @@ func parseSize(text string) (int64, error) {
 			break
 		}
 	}
-	const most = 1 << 46 // of which a float64 knows every byte
+	const most = 1 << 46 // limit of exact integers in float64
 	v, err := strconv.ParseFloat(number, 64)
 	if bytes := v * factor; err == nil && bytes >= 1 && bytes <= most && bytes == math.Trunc(bytes) {
 		return int64(bytes), nil

@@ -4,16 +4,18 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/halox/halox/domain"
 )
 
-// The flags that several benchmarks have.
+// Flags of several benchmarks.
 
 // Budget returns flag --budget.
 func Budget(value *time.Duration) Flag {
-	return Flag{Name: "budget", Value: value, Help: "how long each measurement takes, about"}
+	return Flag{Name: "budget", Value: value, Help: "approximate time for each measurement"}
 }
 
-// DeviceIDs returns flag --device-ids. which says how many devices it names, and what it does without.
+// DeviceIDs returns flag --device-ids. which describes the number of devices, and the default.
 func DeviceIDs(value *[]int, which string) Flag {
 	return Flag{Name: "device-ids", Value: value, Help: which, Repeated: true}
 }
@@ -26,7 +28,7 @@ func CheckDeviceIDs(ids []int, count int, repeated bool) error {
 		}
 	}
 	if count > 0 && len(ids) != count {
-		return fmt.Errorf("--device-ids: must be %d in number, got %q", count, List(ids))
+		return fmt.Errorf("--device-ids: must have %d IDs, got %q", count, List(ids))
 	}
 	return nil
 }
@@ -36,9 +38,12 @@ func Paths(value *[]string, choices []string) Flag {
 	return Flag{Name: "paths", Value: value, Help: "paths of messages: {}", Choices: choices}
 }
 
+// AllPrecisions returns the default of flag --precisions.
+func AllPrecisions() []string { return Texts([]domain.Element{domain.Float64, domain.Float32}) }
+
 // Precisions returns flag --precisions.
-func Precisions(value *[]string, choices []string) Flag {
-	return Flag{Name: "precisions", Value: value, Help: "precisions: {}", Choices: choices}
+func Precisions(value *[]string) Flag {
+	return Flag{Name: "precisions", Value: value, Help: "precisions: {}", Choices: AllPrecisions()}
 }
 
 // Sums returns flag --sums.

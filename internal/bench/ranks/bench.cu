@@ -1,11 +1,11 @@
-// What ranks are timed at. A lap is so many rounds of one of these.
+// Measurements of ranks. A lap is several rounds of one of these kernels.
 #define RANK_WORDS 8 // long messages by one rank
 #include "lap.cuh"
 #include "ranks.cuh"
 
 using namespace ranks;
 
-// A message to and fro between ranks 0 and 1, or a notification where it has no bytes.
+// A message back and forth between ranks 0 and 1, or only a notification if the message is empty.
 extern "C" __global__ void ping_pong(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
@@ -26,7 +26,7 @@ extern "C" __global__ void ping_pong(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// The same as packets.
+// The same with packets.
 extern "C" __global__ void packets(const __grid_constant__ World world) {
 	__shared__ State state;
 	__shared__ __align__(16) char got[4096];
@@ -46,8 +46,8 @@ extern "C" __global__ void packets(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Messages of all ranks of the first device, each to its rank of the second, or, if there is one device, of each rank
-// to the next; no rank waits before the end.
+// Messages from each rank of the first device to its partner on the second or, if there is only one device, from each
+// rank to the next; ranks wait only at the end.
 extern "C" __global__ void one_way(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
@@ -80,7 +80,7 @@ extern "C" __global__ void barriers(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Collectives of doubles, one after the other: work says which. The roots are the first rank and the last, in turns.
+// Successive collectives of doubles, selected by work. The roots alternate between the first and the last rank.
 enum { A_BROADCAST, A_REDUCE, AN_ALLREDUCE };
 extern "C" __global__ void collectives(const __grid_constant__ World world) {
 	__shared__ State state;
@@ -103,7 +103,7 @@ extern "C" __global__ void collectives(const __grid_constant__ World world) {
 	rank.finish();
 }
 
-// Messages of a channel to and fro between ranks 0 and 1: channel 0 begins at rank 0, channel 1 at rank 1.
+// Messages over channels back and forth between ranks 0 and 1: channel 0 starts at rank 0, channel 1 at rank 1.
 extern "C" __global__ void channel_ping_pong(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
@@ -120,7 +120,7 @@ extern "C" __global__ void channel_ping_pong(const __grid_constant__ World world
 	rank.finish();
 }
 
-// Messages of channel 0, one after the other.
+// Successive messages of channel 0.
 extern "C" __global__ void channel_one_way(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);

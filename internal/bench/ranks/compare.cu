@@ -1,20 +1,20 @@
-// Steps of two problems, by device ranks in one kernel, and by a kernel for each phase of a step, which streams or
-// graphs order. Diffusion has messages of one length, particles messages whose length only the device knows. Rows of
-// numbers follow each other on a device, and the devices in a ring. Go's part is in compare.go.
+// Steps of two problems, by device ranks in one kernel, and by one kernel per phase of a step, ordered by streams or
+// graphs. Diffusion has messages of constant length, particles messages whose length only the device knows. Rows of
+// numbers are consecutive on a device, and the devices form a ring. The Go counterpart is in compare.go.
 #include "ranks.cuh"
 
-// The levels and rows of a block, half open.
+// The levels and rows of a block, half-open.
 struct Share {
 	i64 level[2], row[2];
 };
 
-// The part of a device: fields of rows 0 to rows-1, each of levels of nx numbers, and the ghost rows -1 and rows, which
-// are copies of neighbors' rows.
+// The part of a device: fields of rows 0 to rows-1, each with levels of nx numbers, and the ghost rows -1 and rows,
+// which are copies of neighbors' rows.
 struct Part {
 	double *values;
 	i64 nx, levels, rows;
-	i64 chunks, slabs; // blocks share the levels in chunks, and the rows in slabs
-	i64 steps;         // of a run by device ranks, an even number
+	i64 chunks, slabs; // blocks divide the levels into chunks, and the rows into slabs
+	i64 steps;         // per run by device ranks, an even number
 
 	__device__ i64 offset(int field, i64 y) const { return (field * (rows + 2) + y + 1) * levels * nx; }
 	__device__ double *row(int field, i64 y) const { return values + offset(field, y); }
@@ -24,15 +24,15 @@ struct Part {
 	}
 };
 
-// Horizontal diffusion with a flux limiter, as in examples/diffusion: the Laplacian, the limited fluxes and what they
-// leave.
+// Horizontal diffusion with a flux limiter, as in examples/diffusion: the Laplacian, the limited fluxes and their
+// divergence.
 struct Diffusion {
 	enum { LAP = 2, FLX, FLY, FIELDS, PHASES = 3 };
 
-	// The field that a phase makes of field now, and whether neighbors below (side 0) and above need it.
+	// The field that a phase computes from field now, and whether neighbors below (side 0) and above need it.
 	static __device__ int made(int phase, int now) { return phase == 0 ? LAP : phase == 1 ? FLY : 1 - now; }
 	static __device__ bool sends(int phase, int side) { return phase != 1 - side; }
-	// How many numbers of a row are sent, from the first level of a share on.
+	// The number of values of a row to send, starting at the first level of a share.
 	static __device__ i64 length(const Part &p, const Share &s, const double *) {
 		return (s.level[1] - s.level[0]) * p.nx;
 	}
@@ -62,8 +62,8 @@ struct Diffusion {
 	}
 };
 
-// Particles that repel each other. A row is how many there are, and where in the row each is, from 0 to 1. From step to
-// step some come or go, so that the lists change their lengths.
+// Particles that repel each other. A row has the number of particles and their positions in the row, from 0 to 1.
+// Particles appear and disappear between steps, so that the lists change their lengths.
 struct Particles {
 	enum { FIELDS = 2, PHASES = 1 };
 
@@ -100,8 +100,8 @@ struct Particles {
 };
 
 // By device ranks: each has a share, and puts its rows at the edge of the device into the neighboring rank on another
-// device. Ranks of one device see each other's rows, and are only notified. Tags of two steps differ, since a neighbor
-// may be a step ahead.
+// device. Ranks of one device see each other's rows, and are only notified. Tags of successive steps differ, since a
+// neighbor may be a step ahead.
 template <typename Problem> __device__ __forceinline__ void by_ranks(const ranks::World &world) {
 	__shared__ ranks::State state;
 	__shared__ Part p; // each wait invalidates the L1 cache
@@ -145,7 +145,7 @@ template <typename Problem> __device__ __forceinline__ void by_ranks(const ranks
 	rank.finish();
 }
 
-// What a kernel of one phase is told.
+// Argument of the kernel of a phase.
 struct Phase {
 	Part part;
 	i64 phase, now;

@@ -20,7 +20,7 @@ var compareSource string
 const (
 	byRanks   = "ranks"   // device ranks notify each other in one kernel
 	byStreams = "streams" // the host queues kernels, copies and events of each step
-	byGraph   = "graph"   // a graph of two such steps is launched
+	byGraph   = "graph"   // a graph of two such steps is launched by the host
 )
 
 // part is struct Part of compare.cu: what a device has.
@@ -67,10 +67,10 @@ func (p *part) share(block int64) share {
 	}
 }
 
-// problem is the Go form of struct Diffusion or Particles of compare.cu.
+// problem is the Go counterpart of struct Diffusion or Particles of compare.cu.
 type problem struct {
 	name           string
-	size, small    part // of a GPU, that of the thesis for diffusion, and of a CPU device
+	size, small    part // size for a GPU, for diffusion that of the thesis, and size for a CPU device
 	fields, phases int64
 	made           func(phase, now int64) int64
 	sends          func(phase int64, side int) bool
@@ -175,8 +175,8 @@ type comparison struct {
 	*streams.Resources
 }
 
-// newComparison allocates the fields and sets them to what they hold before the first step, with the rows that
-// neighbors copy. Blocks, up to blocks of a device, share them.
+// newComparison allocates the fields and fills them with the initial state, including ghost rows. They are divided
+// among the thread blocks, at most blocks per device.
 func (r *run) newComparison(p problem, devices, blocks int, open *streams.Resources) (*comparison, error) {
 	c := &comparison{
 		problem: p, run: r, devices: r.Devices[:devices], threads: min(r.options.Threads, 512), Resources: open,
@@ -260,7 +260,7 @@ func (c *comparison) rank(r *haloranks.Rank) {
 	r.FreeWindow(w)
 }
 
-// stepper returns a function that runs n times two steps in one of the ways, and returns how long they took.
+// stepper returns a function that runs two steps n times in one of the ways, and returns the time.
 func (c *comparison) stepper(ctx context.Context, by string) (func(n int) (time.Duration, error), error) {
 	if by == byRanks {
 		return c.ranks(ctx)
@@ -317,11 +317,11 @@ func (c *comparison) ranks(ctx context.Context) (func(n int) (time.Duration, err
 	}, nil
 }
 
-// queue is what orders steps by streams: of each device a stream of kernels, and one of copies to each side.
+// queue orders steps by streams: each device has a stream of kernels, and one of copies to each side.
 type queue struct {
 	*comparison
 	all     []*streams.Stream      // by device: of kernels, of copies to the device below, and to that above
-	events  []*streams.Event       // of each of all: its last work
+	events  []*streams.Event       // the last work of each stream
 	kernels [][2][]*streams.Kernel // by device, field and phase
 }
 
@@ -376,8 +376,8 @@ func (c *comparison) phase(device int, f []streams.Function, phase, now int64) (
 	return k, err
 }
 
-// twoSteps queues two steps: of each phase a kernel on each device, behind it the copies to its neighbors, and behind
-// those the next kernels of the neighbors.
+// twoSteps queues two steps: for each phase a kernel on each device, then the copies to its neighbors, then the next
+// kernels of the neighbors.
 func (q *queue) twoSteps() (err error) {
 	do := func(e error) {
 		if err == nil {
@@ -422,10 +422,10 @@ func (q *queue) copyRow(s *streams.Stream, device, side int, field int64) error 
 	return s.Copy(to.Span(8*p.offset(field, there), bytes), q.memory[device].Span(8*p.offset(field, own), bytes))
 }
 
-// compareBlocks is how many blocks, or device ranks, of a comparison share a multiprocessor.
+// compareBlocks is the number of blocks, or device ranks, per multiprocessor.
 const compareBlocks = 4
 
-// compareTasks measure each problem in each way on so many devices.
+// compareTasks returns the tasks: each problem in each way on the given number of devices.
 func (r *run) compareTasks(devices int) (all []bench.Task) {
 	for _, p := range problems {
 		for _, by := range []string{byRanks, byStreams, byGraph} {
@@ -440,7 +440,7 @@ func (r *run) compareTasks(devices int) (all []bench.Task) {
 	return all
 }
 
-// compare returns what a step takes, in microseconds.
+// compare returns the time of a step, in microseconds.
 func (r *run) compare(
 	ctx context.Context, p problem, by string, devices int, open *streams.Resources,
 ) (us results.Sample, err error) {

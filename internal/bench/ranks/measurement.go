@@ -11,7 +11,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// run is the devices whose ranks are timed, and how.
+// run is the devices whose ranks are timed, and the settings.
 type run struct {
 	*bench.Machine
 	options *Options
@@ -30,7 +30,7 @@ type measurement struct {
 	value   func(row results.Row, us results.Sample, ranks int) results.Row // of a round
 }
 
-// labels of the row of a measurement with so many ranks a device.
+// labels returns the labels of the row of a measurement.
 func (m measurement) labels() results.Row {
 	row := results.NewRow().Label("what", m.name).Label("devices", m.devices)
 	if m.lap.Bytes > 0 {
@@ -49,7 +49,7 @@ func (m measurement) task() bench.Task {
 	})
 }
 
-// threads of a rank: fewer where many ranks share a multiprocessor, whose registers would not do for more.
+// threads per rank: fewer if many ranks share a multiprocessor, which would otherwise lack registers.
 func (m measurement) threads() int {
 	most := 512 // on a multiprocessor
 	if m.what == overlaps {
@@ -62,7 +62,7 @@ func (m measurement) threads() int {
 	return min(m.options.Threads, max(32, most/each/32*32))
 }
 
-// round returns what a round takes, and how many ranks a device has.
+// round returns the time of a round, and the number of ranks per device.
 func (m measurement) round(
 	ctx context.Context, l lap, open *streams.Resources,
 ) (us results.Sample, ranks int, err error) {
@@ -101,7 +101,7 @@ func (m measurement) round(
 		}
 		took := w.Timings(len(devices) - 1)
 		if len(took) != 1 || took[0] <= 0 {
-			return 0, fmt.Errorf("ranks: a lap of %d rounds was timed as %v", n, took)
+			return 0, fmt.Errorf("ranks: the time of a lap of %d rounds must be positive, got %v", n, took)
 		}
 		return took[0].Seconds() * 1e6 / float64(n), nil
 	})

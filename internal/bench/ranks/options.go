@@ -1,5 +1,5 @@
-// Package ranks times ranks of devices: messages and notifications of two of them, of all of them at once, barriers,
-// and how much of an exchange is hidden by ranks that compute meanwhile.
+// Package ranks times device ranks: messages and notifications between two of them, between all of them at once,
+// barriers, and the share of an exchange that other computing ranks hide.
 package ranks
 
 import (
@@ -11,20 +11,20 @@ import (
 	"github.com/halox/halox/p2p/mpi"
 )
 
-// Options say what is measured.
+// Options selects the measurements.
 type Options struct {
 	What              []string // see Command
-	Bytes             []int64  // of messages to and fro
+	Bytes             []int64  // of messages back and forth
 	Messages          []int64  // bytes of messages of all ranks at once
 	Vectors           []int64  // bytes of vectors of collectives, multiples of 8
 	Compute           []string // for overlap, see Command
-	Apart             []int    // for overlap: whether ranks of one multiprocessor begin apart: 0, 1 or both
+	Staggered         []int    // for overlap: whether ranks of one multiprocessor start staggered: 0, 1 or both
 	PerMultiprocessor []int    // ranks
 	Threads           int      // of a rank
 	Budget            time.Duration
 }
 
-// What can be measured.
+// The measurements.
 const (
 	latencies  = "latency"
 	bandwidths = "bandwidth"
@@ -40,7 +40,7 @@ func whats() []string {
 	return []string{latencies, bandwidths, barrier, overlaps, collective, channels, proxies, compare}
 }
 
-// What a rank of overlap can compute.
+// The computations of ranks in measurement overlap.
 const (
 	newton = "newton"
 	copies = "copy"
@@ -56,15 +56,22 @@ func Command() bench.Command {
 		Options: &Options{
 			What: whats(), Bytes: []int64{8, 1 << 10, 16 << 10, 64 << 10, 1 << 20},
 			Messages: []int64{8, 4 << 10, 16 << 10, 64 << 10}, Vectors: []int64{8, 1 << 10, 64 << 10},
-			Compute: computes(), Apart: []int{0, 1}, PerMultiprocessor: []int{1, 2, 4, 8}, Threads: 128,
+			Compute: computes(), Staggered: []int{0, 1}, PerMultiprocessor: []int{1, 2, 4, 8}, Threads: 128,
 			Budget: 50 * time.Millisecond,
 		},
-		About: `--what latency times single messages, bandwidth those of all ranks at once, overlap
-rounds that compute and exchange, proxy messages by host threads, and compare steps by
-device ranks, by streams and by graphs. Times are the device's, medians over launches.
+		About: `Values of --what:
 
-docs/how-to/benchmark-a-machine.md explains all of them. Ctrl-C keeps what was measured;
---resume continues.`,
+  latency      single messages and notifications
+  bandwidth    messages of all ranks at once
+  barrier      barriers
+  overlap      rounds that compute and exchange
+  collectives  broadcast, reduce and allreduce
+  channels     messages through channels
+  proxy        messages copied by host threads
+  compare      steps by device ranks, by streams and by graphs
+
+Times are device times, medians over launches. docs/how-to/benchmark-a-machine.md has the
+details. Ctrl-C keeps the results so far; --resume continues.`,
 		Example: `  halox bench ranks --record ranks.json
   halox plot ranks.json --kind ranks --where what=put\ and\ notify -o ranks.svg`,
 	}
@@ -78,8 +85,8 @@ func (o *Options) Flags() []option.Flag {
 		{Name: "messages", Value: &o.Messages, Help: "sizes of messages of all ranks at once"},
 		{Name: "vectors", Value: &o.Vectors, Help: "sizes of vectors of collectives, multiples of 8 bytes"},
 		{Name: "compute", Value: &o.Compute, Help: "overlap: what a rank computes: {}", Choices: computes()},
-		{Name: "apart", Value: &o.Apart, Help: "overlap: whether the ranks of a multiprocessor start together (0) or " +
-			"staggered (1)", To: 1},
+		{Name: "staggered", Value: &o.Staggered, Help: "overlap: whether the ranks of a multiprocessor start " +
+			"together (0) or staggered (1)", To: 1},
 		{Name: "per-multiprocessor", Value: &o.PerMultiprocessor, Help: "numbers of ranks per multiprocessor", From: 1,
 			To: 32},
 		{Name: "threads", Value: &o.Threads, Help: "threads per rank, a multiple of 32"},

@@ -1,36 +1,36 @@
-// Rounds that compute, exchange, or do both, as Gysi, Bär and Hoefler 2016 measure overlap: while a rank waits, others
-// of its multiprocessor compute.
+// Rounds that compute, exchange, or do both, to measure overlap like Gysi, Bär and Hoefler 2016: while a rank waits,
+// others on its multiprocessor compute.
 //
-// THREADS is how many threads a rank has.
+// THREADS is the number of threads per rank.
 #include "lap.cuh"
 #include "ranks.cuh"
 
 using namespace ranks;
 
-// Ranks of 1024 threads together fit on a multiprocessor: a thread has 64 registers. NVRTC 13.0 spills none before
-// sm_100, and where proxies serve devices, or on later GPUs, some words around puts.
+// Ranks with 1024 threads in total fit on a multiprocessor: a thread has 64 registers. NVRTC 13.0 spills nothing before
+// sm_100; if proxies serve devices, or on later GPUs, it spills some words around puts.
 #define OVERLAP_BOUNDS __launch_bounds__(THREADS, 1024 / THREADS)
 
-// A lap of a rank, in shared memory: registers are scarce.
+// The lap of a rank, in shared memory: registers are scarce.
 struct Part : Lap {
-	char *mine, *own; // the rank's area, and what it has there for itself
-	i64 late;         // as much of the work of the first round is done at the end
+	char *mine, *own; // the rank's area, and its private bytes
+	i64 late;         // amount of the first round's work that is done at the end
 	int other;        // the rank that it exchanges messages with
 };
 
-// Newton's iteration for the inverse square root of a number of each thread, which a rank has for itself, with room for
-// the results. Work is how often each thread iterates.
+// Newton's iteration for the inverse square root of one number per thread, in the private bytes of a rank, with space
+// for the results. Work is the number of iterations per thread.
 class Newton {
-	// Beginnings from which a thread iterates at once. Each operation waits for the one before it in its chain: with
-	// one chain a thread, a rank would take what a chain takes, and no less while others wait for messages.
+	// Initial values that a thread iterates concurrently. Each operation waits for the previous one in its chain: with
+	// one chain per thread, the latency of a chain would determine the time, even while others wait for messages.
 	enum { CHAINS = 4 };
 
   public:
 	__device__ explicit Newton(const Part &part) { ((double *)part.own)[threadIdx.x] = 2.0 + threadIdx.x; }
 
-	// compute iterates y = y * (1.5 - a / 2 * y * y), from below the square root of 3 / a, as it must for each a. There
-	// is no division, which would be a branch between the chains, and one a: with more, registers would do for two
-	// chains at a time.
+	// compute iterates y = y * (1.5 - a / 2 * y * y), from below the square root of 3 / a, as convergence requires. It
+	// has no division, which would branch between the chains, and a single a: with more, registers would suffice only
+	// for two chains at a time.
 	__device__ __forceinline__ void compute(const Part &part, i64 work) {
 		double *const number = (double *)part.own + threadIdx.x, half = 0.5 * *number, y[CHAINS];
 #pragma unroll
@@ -44,10 +44,10 @@ class Newton {
 	}
 };
 
-// Copies from the first half of what a rank has for itself to the second. Work is bytes, a multiple of 16, at most such
-// a half. Rounds walk through the halves, so that caches do not hold what they copy.
+// Copies from the first half of a rank's private bytes to the second. Work is bytes, a multiple of 16, at most such a
+// half. Rounds advance through the halves, so that caches do not hold the copied data.
 class Copy {
-	enum { WORDS = 4 }; // of a thread under way
+	enum { WORDS = 4 }; // in flight per thread
 	i64 at = 0;
 
   public:
@@ -72,7 +72,8 @@ class Copy {
 	}
 };
 
-// Each rank computes, if there is work, and exchanges a message with a rank of the other device, if it has bytes.
+// Each rank computes, if there is work, and exchanges a message with a rank of the other device, if the message has
+// bytes.
 template <typename Computing> __device__ __forceinline__ void rounds(const World &world) {
 	__shared__ State state;
 	__shared__ Part part;
@@ -82,9 +83,9 @@ template <typename Computing> __device__ __forceinline__ void rounds(const World
 		(Lap &)part = rank.data<Lap>();
 		part.mine = part.area_of(me), part.own = part.mine + 4 * part.bytes;
 		part.other = (rank.index() + rank.size() / 2) % rank.size();
-		// Blocks are dealt to multiprocessors in turns: those that share one are as many apart as there are
-		// multiprocessors. Each leaves a greater share of its first work for the end than the one before, so that one
-		// computes while another sends. All have as much work.
+		// Blocks are assigned to multiprocessors round-robin: the distance of those that share one is the number of
+		// multiprocessors. Each postpones a greater share of its first work to the end than the one before, so that one
+		// computes while another sends. All have the same amount of work.
 		part.late = part.apart > 1 ? part.work / 16 * (me * part.apart / n) / part.apart * 16 : 0;
 	}
 	__syncthreads();

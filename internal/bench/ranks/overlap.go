@@ -11,16 +11,16 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// load is what the ranks of a multiprocessor do in a round together, however many there are.
+// load is the total work of the ranks of a multiprocessor in a round, for any number of ranks.
 type load struct {
 	compute string
 	bytes   int64 // of messages
-	work    int64 // of each thread of newton, if there were one rank; bytes of copies
+	work    int64 // iterations of newton per thread with one rank; bytes of copies
 }
 
-// loads returns what is measured of a kind of computing. Of each two that exchange as much, the first is to compute
-// about as long as it exchanges, and the second three times as long: by the units of 132 multiprocessors at 1.8 GHz, of
-// which each has 64 for float64, and by the rates of the memory of an H100 and an H200.
+// loads returns the measured loads of a kind of computation. Of two loads with equal messages, the first computes about
+// as long as it exchanges, and the second three times as long: for 132 multiprocessors at 1.8 GHz with 64 float64 units
+// each, and for the memory rates of an H100 and an H200.
 func loads(compute string) (all []load) {
 	for _, l := range map[string][]load{
 		newton: {{bytes: 16 << 10, work: 512}, {bytes: 256 << 10, work: 5 << 10}},
@@ -31,15 +31,15 @@ func loads(compute string) (all []load) {
 	return all
 }
 
-// overlapTasks are of all loads. Ranks begin apart where two devices exchange: partners on one device would begin at
-// different times.
+// overlapTasks returns the tasks of all loads. Ranks start staggered only with two devices: partners on one device
+// would start at different times.
 func (r *run) overlapTasks() (all []bench.Task) {
 	for _, compute := range r.options.Compute {
 		for _, each := range r.options.PerMultiprocessor {
 			for _, load := range loads(compute) {
-				for _, apart := range r.options.Apart {
-					if apart == 0 || each > 1 && len(r.Devices) > 1 {
-						all = append(all, r.overlapTask(each, load, apart))
+				for _, staggered := range r.options.Staggered {
+					if staggered == 0 || each > 1 && len(r.Devices) > 1 {
+						all = append(all, r.overlapTask(each, load, staggered))
 					}
 				}
 			}
@@ -59,7 +59,7 @@ func (m measurement) lapOf(total load) lap {
 	l.Work = max(16, total.work/each/16*16)
 	half := l.Work
 	if d := m.Devices[0]; !d.GoKernels {
-		// Far more than second-level caches hold, in pieces that begin where lines of memory do.
+		// Far more than second-level caches hold, in pieces that begin at cache lines.
 		const region, piece = 1 << 30, 512
 		half = max(half, region/2/(each*int64(d.Cores))/piece*piece)
 	}
@@ -67,10 +67,10 @@ func (m measurement) lapOf(total load) lap {
 	return l
 }
 
-// overlapTask measures how much of an exchange is hidden: rounds that compute, rounds that exchange and rounds
-// that do both. The hidden share is (compute + exchange - both) / min(compute, exchange).
-// Ranks of one multiprocessor begin together, or each a share of a round later than the one before.
-func (r *run) overlapTask(each int, total load, apart int) bench.Task {
+// overlapTask measures how much of an exchange is hidden: rounds that compute, rounds that exchange and rounds that do
+// both. The hidden share is (compute + exchange - both) / min(compute, exchange). Ranks of one multiprocessor begin
+// together, or staggered by a share of a round.
+func (r *run) overlapTask(each int, total load, staggered int) bench.Task {
 	m := measurement{
 		run: r, what: overlaps, devices: min(2, len(r.Devices)), kernel: overlapping[total.compute],
 		ranks: haloranks.Options{PerMultiprocessor: each},
@@ -79,9 +79,9 @@ func (r *run) overlapTask(each int, total load, apart int) bench.Task {
 	labels := results.NewRow().Label("what", "overlap").Label("devices", m.devices).Label("bytes", both.Bytes).
 		Label("per_multiprocessor", each).Label("threads", m.threads()).
 		Label("computing", total.compute).Label("work", both.Work).Label("multiprocessor_bytes", total.bytes).
-		Label("multiprocessor_work", total.work).Label("apart", apart)
+		Label("multiprocessor_work", total.work).Label("staggered", staggered)
 	compute, exchange := both, both
-	compute.Bytes, exchange.Work, both.Apart = 0, 0, int64(apart*each)
+	compute.Bytes, exchange.Work, both.Apart = 0, 0, int64(staggered*each)
 	return bench.OneRow(labels, func(ctx context.Context, _ *streams.Resources) (row results.Row, err error) {
 		var took [3]results.Sample
 		row = labels
@@ -101,7 +101,7 @@ func (r *run) overlapTask(each int, total load, apart int) bench.Task {
 	})
 }
 
-// alone is round, and gives back what it had: the memory of copies is much.
+// alone is round, and frees its memory: copies take much memory.
 func (m measurement) alone(ctx context.Context, l lap) (us results.Sample, ranks int, err error) {
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()

@@ -27,10 +27,10 @@ type lap struct {
 	Span                      int64
 }
 
-// area is how many bytes a rank has: see Lap.area_of.
+// area is the number of bytes per rank: see Lap.area_of.
 func (l *lap) area() int64 { return 4*l.Bytes + l.Span }
 
-// kernel is a kernel and its hostFunc, which gets a rank's area of memory, and the channels of the world.
+// kernel is a kernel and its Go counterpart, which gets a rank's area of memory, and the channels of the world.
 type kernel struct {
 	name string
 	host hostFunc
@@ -39,7 +39,7 @@ type kernel struct {
 
 type hostFunc = func(r *haloranks.Rank, l *lap, memory []byte, ends []haloranks.Channel)
 
-// ofBench and ofOverlap are the files of kernels, for ranks of so many threads.
+// ofBench and ofOverlap return the files of kernels, for ranks with the given number of threads.
 func ofBench(int) kernels.Source { return sourceOf("bench.cu", benchSource) }
 func ofOverlap(threads int) kernels.Source {
 	return sourceOf("overlap.cu", overlapSource, fmt.Sprintf("THREADS=%d", threads))
@@ -53,8 +53,7 @@ func sourceOf(name, text string, defines ...string) kernels.Source {
 	}
 }
 
-// program is a kernel over memory of the devices and some channels, which are there when it runs, with so many threads
-// a rank.
+// program is a kernel with its device memory, its channels and a number of threads per rank.
 func (k kernel) program(threads int, memory []*streams.Memory, ends []haloranks.Channel) haloranks.Program {
 	return haloranks.Program{
 		Name: k.name, Source: k.file(threads), Kernel: k.name, Threads: threads,
@@ -139,7 +138,7 @@ var barriers = kernel{"barriers", func(r *haloranks.Rank, l *lap, _ []byte, _ []
 	r.StopTimer()
 }, ofBench}
 
-// What collectives do, by work.
+// The collectives, by work.
 const (
 	aBroadcast = iota
 	aReduce
@@ -169,7 +168,7 @@ var collectives = kernel{"collectives", func(r *haloranks.Rank, l *lap, memory [
 	r.StopTimer()
 }, ofBench}
 
-// The numbers of channels are those in which measurement.round makes them.
+// Channels are numbered in the order in which measurement.round makes them.
 var channelPingPong = kernel{"channel_ping_pong", func(
 	r *haloranks.Rank, l *lap, memory []byte, ends []haloranks.Channel,
 ) {
@@ -206,7 +205,7 @@ var overlapping = map[string]kernel{
 	copies: {"overlap_copy", roundsOf(copyOf), ofOverlap},
 }
 
-// roundsOf is the counterpart of rounds; compute does so much work on the memory of a rank.
+// roundsOf is the counterpart of rounds; compute does the given amount of work on the memory of a rank.
 func roundsOf(computing func(own []byte) func(work int64)) hostFunc {
 	return func(r *haloranks.Rank, l *lap, memory []byte, _ []haloranks.Channel) {
 		n, late := r.Size(haloranks.All), int64(0)

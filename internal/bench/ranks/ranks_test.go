@@ -28,7 +28,7 @@ import (
 func TestLaps(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
-		o := &Options{What: whats(), Bytes: testdevices.Some(1, []int64{1000, 8}), Messages: []int64{64}, Vectors: testdevices.Some(1, []int64{1024, 8}), Compute: computes(), Apart: []int{0, 1}, PerMultiprocessor: testdevices.Some(1, []int{2, 1}), Threads: 64, Budget: time.Microsecond}
+		o := &Options{What: whats(), Bytes: testdevices.Some(1, []int64{1000, 8}), Messages: []int64{64}, Vectors: testdevices.Some(1, []int64{1024, 8}), Compute: computes(), Staggered: []int{0, 1}, PerMultiprocessor: testdevices.Some(1, []int{2, 1}), Threads: 64, Budget: time.Microsecond}
 		test.Check(t, o.Check())
 		on := &bench.Machine{Session: &halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}}
 		r := &run{on, o, measure.Pace{First: 3, Max: 3, Batch: time.Microsecond}}
@@ -128,7 +128,7 @@ func TestLoads(t *testing.T) {
 		for each, want := range map[int]int{1: 128, 8: 128, 16: 64, 32: 32} {
 			m := measurement{run: r, what: overlaps, ranks: haloranks.Options{PerMultiprocessor: each}}
 			if got := m.threads(); got != want {
-				t.Errorf("%d threads with %d ranks a multiprocessor, want %d", got, each, want)
+				t.Errorf("%d threads with %d ranks per multiprocessor, want %d", got, each, want)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func TestLoads(t *testing.T) {
 func TestOverlap(t *testing.T) {
 	s := testdevices.Host(t, 2)
 	on := &bench.Machine{Session: &halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}}
-	o := &Options{Compute: computes(), Apart: []int{0, 1}, PerMultiprocessor: []int{1, 2}, Threads: 64}
+	o := &Options{Compute: computes(), Staggered: []int{0, 1}, PerMultiprocessor: []int{1, 2}, Threads: 64}
 	r := &run{on, o, measure.Pace{First: 1, Max: 1, Batch: time.Microsecond}}
 	tasks := r.overlapTasks()
 	if len(tasks) != 2*4*3 {
@@ -151,7 +151,7 @@ func TestOverlap(t *testing.T) {
 		if err != nil || len(rows) != 1 || rows[0].Median(results.Compute) <= 0 || rows[0].Median(results.Time) <= 0 || rows[0].Median(results.Step) <= 0 || math.IsNaN(rows[0].Median(results.Hidden)) {
 			t.Fatalf("%v, %v", rows, err)
 		}
-		if row := rows[0]; row.Text("computing") != computes()[i/12] || row.Text("apart") != fmt.Sprint(i%12%4) || row.Text("ranks") == "" {
+		if row := rows[0]; row.Text("computing") != computes()[i/12] || row.Text("staggered") != fmt.Sprint(i%12%4) || row.Text("ranks") == "" {
 			t.Errorf("%d: %v", i, row.Labels)
 		}
 	}

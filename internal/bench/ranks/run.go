@@ -10,13 +10,13 @@ import (
 	"github.com/halox/halox/results"
 )
 
-// mostPacket is how many bytes a packet has at most: got of bench.cu.
+// mostPacket is the maximum number of bytes of a packet: got of bench.cu.
 const mostPacket = 4096
 
-// maxRounds is how many a lap has at most.
+// maxRounds is the maximum number of rounds of a lap.
 const maxRounds = 1 << 20
 
-// Run measures ranks of the first device, of the first two, and barriers and collectives of all.
+// Run measures ranks on the first device and on the first two, and barriers and collectives on all.
 func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
 	if err := to.Begin(results.KindRanks, on.Links); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 	return to.Measure(ctx, tasks)
 }
 
-// latency is that of half of a round trip, and whole that of a round.
+// latency records half of a round trip, whole a round.
 func latency(row results.Row, us results.Sample, _ int) results.Row {
 	return row.Value(results.Latency, us.Scale(0.5))
 }
@@ -47,7 +47,7 @@ func whole(row results.Row, us results.Sample, _ int) results.Row {
 	return row.Value(results.Latency, us)
 }
 
-// rate is that of so many ranks a device that each send a message a round.
+// rate records the rate of the given number of ranks per device that each send one message per round.
 func rate(bytes int64) func(row results.Row, us results.Sample, ranks int) results.Row {
 	return func(row results.Row, us results.Sample, ranks int) results.Row {
 		n := float64(ranks)
@@ -55,13 +55,13 @@ func rate(bytes int64) func(row results.Row, us results.Sample, ranks int) resul
 	}
 }
 
-// fromOne is rate of messages that one rank sends.
+// fromOne records the rate of messages from one rank.
 func fromOne(bytes int64) func(row results.Row, us results.Sample, ranks int) results.Row {
 	return func(row results.Row, us results.Sample, _ int) results.Row { return rate(bytes)(row, us, 1) }
 }
 
-// measurements returns all but those of overlap and comparisons: messages of one device and of two, by proxies of two
-// GPUs, barriers and collectives.
+// measurements returns all measurements except overlap and comparisons: messages within one device, between two
+// devices, and through proxies of two GPUs, barriers and collectives.
 func (r *run) measurements() (all []measurement) {
 	o, last := r.options, len(r.Devices)
 	add := func(

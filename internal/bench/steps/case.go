@@ -12,7 +12,6 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/timing"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
@@ -22,28 +21,30 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// stepCase is a problem whose steps are timed, and how they are made.
+// stepCase is a problem whose steps are timed, and the settings of its run.
 type stepCase struct {
 	precision string
 	size      []int // of the grid
 	devices   int
-	parts     domain.Vec // how the grid is cut; zero where the option says how
+	parts     domain.Vec // decomposition; zero: from the options
 	scheme    scheme.Scheme
-	order     scheme.Order // "" where the scheme has none
+	order     scheme.Order // "" for schemes without orders
 	path      p2p.Path
 	group     int       // steps between two exchanges; 0 is 1
-	norms     int       // taken every so many steps; 0: never
+	norms     int       // steps between norms; 0: no norms
 	sums      sums.Mode // of the norms
+
+	statistics []solvers.StatisticKind // that are accumulated
 }
 
-// labels begins the row of a case. Alone a device sends nothing by any path.
+// labels returns the labels of a case's row. A single device sends nothing, and has no path.
 func (c stepCase) labels() results.Row {
 	row := results.NewRow().Label("scheme", c.scheme).Label("order", c.order)
 	if c.devices > 1 {
 		row = row.Label("path", c.path)
 	}
 	if c.group > 1 {
-		row = row.Label("steps_an_exchange", c.group)
+		row = row.Label("steps_per_exchange", c.group)
 	}
 	stencil := fmt.Sprintf("%d-point", 1+2*len(c.size))
 	row = row.Label("devices", c.devices).Label("precision", c.precision).Label("stencil", stencil)
@@ -56,7 +57,7 @@ func (c stepCase) labels() results.Row {
 	return row
 }
 
-// points returns how many the grid has.
+// points returns the number of points of the grid.
 func (c stepCase) points() float64 {
 	n := 1.0
 	for _, side := range c.size {
@@ -65,14 +66,14 @@ func (c stepCase) points() float64 {
 	return n
 }
 
-// flops is what the papers count for a point: a product each for the centre and for the
-// sum of its neighbours, and a sum for each of these.
+// flops is the number of operations per point, as papers count: a product each for the center and for the
+// sum of its neighbors, and a sum for each of these.
 func (c stepCase) flops() float64 { return float64(2 + 2*len(c.size)) }
 
-// values adds to a row what the time of a step comes to: beside it the rate of a plain
-// copy, and the share of it that reading and writing every point once would have.
+// values adds rates to a row, from the time of a step: the rate of a plain copy, and the rate of reading and writing
+// each point once as a share of it.
 func (c stepCase) values(row results.Row, step, copyRate results.Sample) results.Row {
-	bytes := 2 * c.points() * float64(kernels.Real(c.precision).Size()) / float64(c.devices)
+	bytes := 2 * c.points() * float64(domain.Element(c.precision).Size()) / float64(c.devices)
 	rate := step.Under(bytes / 1e3)
 	return row.Value(results.Step, step).
 		Value(results.Updates, step.Under(c.points()*1e6)).
@@ -80,26 +81,28 @@ func (c stepCase) values(row results.Row, step, copyRate results.Sample) results
 		Value(results.CopyRate, copyRate).Value(results.Share, rate.Scale(1/copyRate.Median))
 }
 
-// maxPoints is how many points a grid may have.
+// maxPoints is the maximum number of points of a grid.
 const maxPoints = 1 << 48
 
-// problem returns heat between walls whose temperature differs from place to place, so that the field
-// neither fades into numbers too small to be computed with at full speed, nor comes to be the same
-// everywhere.
+// problem returns a heat problem with boundary temperatures that vary along the faces, so that the field neither decays
+// to subnormal numbers, which are slow, nor becomes constant.
 func (c stepCase) problem() (*solvers.Problem, error) {
 	if c.points() > maxPoints {
 		return nil, bench.LeaveOut(fmt.Errorf("a grid of %.3g points; must be at most %.3g", c.points(),
 			float64(maxPoints)))
 	}
-	grid, err := domain.NewGrid(c.size, [3]bool{})
+	grid, err := domain.NewGrid(c.size, nil)
 	if err != nil {
 		return nil, err
 	}
 	const diffusivity = 1
-	p := &solvers.Problem{Grid: grid, Spacing: slices.Repeat([]float64{1}, grid.Dims), Real: kernels.Real(c.precision),
-		TimeStep: 0.1, Sums: c.sums, Group: c.group}
+	p := &solvers.Problem{Grid: grid, Spacing: slices.Repeat([]float64{1}, grid.Dims), TimeStep: 0.1,
+		Element: domain.Element(c.precision), Sums: c.sums, Group: c.group}
 	if p.Stencil, err = stencil.HeatOf(stencil.Kinds(grid.Dims)[0], p.Spacing, diffusivity, p.TimeStep); err != nil {
 		return nil, err
+	}
+	for _, kind := range c.statistics {
+		p.Statistics = append(p.Statistics, solvers.Statistic{Kind: kind, Field: p.Fields()[0]})
 	}
 	temperature := map[int]string{2: "1 + x + 2*y", 3: "1 + x + 2*y + 3*z"}[grid.Dims]
 	if p.Initial, err = stencil.Parse(temperature + " + sin(y)"); err != nil {
@@ -107,12 +110,12 @@ func (c stepCase) problem() (*solvers.Problem, error) {
 	}
 	wall, err := stencil.Parse(temperature)
 	for i := range domain.Faces(grid.Dims) {
-		p.Walls[i] = solvers.Wall{Kind: solvers.Dirichlet, Value: wall}
+		p.Boundary[i] = solvers.Condition{Kind: solvers.Dirichlet, Value: wall}
 	}
 	return p, err
 }
 
-// takes reports whether a scheme can exchange over a path.
+// takes reports whether a scheme supports a path.
 func takes(s scheme.Scheme, path p2p.Path) bool { return s.Needs().CheckPath(s, path) == nil }
 
 // setup is a case on the first devices of a machine.
@@ -121,7 +124,7 @@ type setup struct {
 	stepCase
 }
 
-// newSetup opens a case. It is left out where the grid, the links or the memory do not suit it.
+// newSetup opens a case. It is left out if the grid, the links or the memory do not support it.
 func newSetup(ctx context.Context, on *bench.Machine, c stepCase, slabs bool) (*setup, error) {
 	problem, err := c.problem()
 	if err != nil {
@@ -132,13 +135,14 @@ func newSetup(ctx context.Context, on *bench.Machine, c stepCase, slabs bool) (*
 			Scheme: c.scheme, Order: c.order, Path: c.path, Steps: 1 << 50, Norm: scheme.MaxNorm, Limit: timing.Limit,
 			CheckEvery: int64(c.norms), History: c.norms > 0,
 		},
-		Parts: c.parts, Devices: c.devices,
+		Parts: c.parts[:len(c.size)], Devices: c.devices,
 	}
 	if !on.Processes.IsAlone() {
 		o.Devices = 0 // all take part
 	}
 	if slabs && c.parts == (domain.Vec{}) {
-		o.Parts = bench.Slabs(problem.Grid.Dims, c.devices)
+		parts := bench.Slabs(problem.Grid.Dims, c.devices)
+		o.Parts = parts[:problem.Grid.Dims]
 	}
 	opened, err := solvers.Open(ctx, on.Session, problem, o)
 	_, noPath := errors.AsType[*solvers.PlanError](err)
@@ -151,10 +155,10 @@ func newSetup(ctx context.Context, on *bench.Machine, c stepCase, slabs bool) (*
 	return &setup{opened, c}, left(solvers.Fit(opened.Problem, opened.Place))
 }
 
-// left leaves out a case that does not fit into memory, or that its scheme cannot run.
+// left returns ErrLeftOut for a case that does not fit into memory, or that its scheme cannot run.
 func left(err error) error { return bench.LeaveOut(err, streams.ErrOutOfMemory, scheme.ErrUnsuited) }
 
-// note names the scheme and the path that auto stands for.
+// note names the scheme and the path that auto chose.
 func (s *setup) note() string {
 	var all []string
 	if s.stepCase.scheme == scheme.Auto {

@@ -1,5 +1,5 @@
-// Package steps measures steps of a solver: every scheme over every path by [SchemesCommand], and on
-// more and more devices by [ScalingCommand].
+// Package steps measures steps of a solver: every scheme over every path by [SchemesCommand], and on increasing numbers
+// of devices by [ScalingCommand].
 package steps
 
 import (
@@ -9,15 +9,14 @@ import (
 
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/option"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p/mpi"
 )
 
-// common are the options that both benchmarks are asked for.
+// common are the options of both benchmarks.
 type common struct {
-	Devices    []int // numbers of them; nil for 1, 2, 4 and so on, and all
+	Devices    []int // numbers of devices; nil for 1, 2, 4 and so on, and all
 	Dims       int   // 3 for cubes and the 7-point star, 2 for squares and the 5-point star
-	Points     []int // along each axis; nil for those that suit Dims
+	Points     []int // points along each axis; nil for the defaults for Dims
 	Precisions []string
 	Cut        string // cutAuto or cutSlabs
 	Budget     time.Duration
@@ -29,29 +28,27 @@ const (
 	cutSlabs = "slabs"
 )
 
-// defaults are the options of both benchmarks where no flag says otherwise.
+// defaults are the default options of both benchmarks.
 func defaults() common {
-	return common{Dims: 3, Precisions: precisions(), Cut: cutAuto, Budget: time.Second}
+	return common{Dims: 3, Precisions: option.AllPrecisions(), Cut: cutAuto, Budget: time.Second}
 }
-
-func precisions() []string { return []string{string(kernels.Float64), string(kernels.Float32)} }
 
 func (o *common) flags() []option.Flag {
 	return []option.Flag{
-		{Name: "devices", Value: &o.Devices, Help: "numbers of devices (default 1, 2, 4, ... and all)", From: 1,
+		{Name: "device-counts", Value: &o.Devices, Help: "numbers of devices (default 1, 2, 4, ... and all)", From: 1,
 			To: 1024},
 		{Name: "dims", Value: &o.Dims, Help: "3 for cubes and the 7-point star, 2 for squares and the 5-point star",
 			From: 2, To: 3},
 		{Name: "points", Value: &o.Points, Help: "points along each axis (default 64,128,256,512, or with --dims 2 " +
 			"1024,4096,16384)", From: 1, To: option.MaxPoints},
-		option.Precisions(&o.Precisions, precisions()),
-		{Name: "cut", Value: &o.Cut, Help: "how to cut the grid: auto, or slabs along the last axis as in the paper",
+		option.Precisions(&o.Precisions),
+		{Name: "cut", Value: &o.Cut, Help: "decomposition: auto, or slabs along the last axis as in the paper",
 			Choices: []string{cutAuto, cutSlabs}},
 		option.Budget(&o.Budget),
 	}
 }
 
-// complete fills in what was left open.
+// complete sets defaults.
 func (o *common) complete() {
 	if o.Points == nil {
 		o.Points = map[int][]int{2: {1024, 4096, 16384}, 3: {64, 128, 256, 512}}[o.Dims]
@@ -59,12 +56,12 @@ func (o *common) complete() {
 	slices.Sort(o.Devices)
 }
 
-// Wants returns the devices of a process, as many in all as the largest number of devices.
+// Wants returns the devices of a process; all processes together open the largest number of devices.
 func (o *common) Wants(p *mpi.Processes) (bench.Wanted, error) {
 	return bench.Wanted{Count: bench.Share(p, slices.Max(append(o.Devices, 0)))}, nil
 }
 
-// counts returns the numbers of devices, where there are so many.
+// counts returns the numbers of devices that are available.
 func (o *common) counts(on *bench.Machine) (all []int) {
 	of := on.Counts()
 	switch {
@@ -74,7 +71,7 @@ func (o *common) counts(on *bench.Machine) (all []int) {
 		return doublings(of[0])
 	}
 	all = doublings(of[0])
-	for _, some := range doublings(len(of)) { // the first processes, with all of theirs
+	for _, some := range doublings(len(of)) { // the first processes, with all of their devices
 		sum := 0
 		for _, n := range of[:some] {
 			sum += n

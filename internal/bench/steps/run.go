@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// that an interval is to take: against it, to fill the queues of a device is nothing
+	// target time of an interval, compared with which filling the queues of a device is negligible
 	intervalTime  = 20 * time.Millisecond
-	firstInterval = 2 // steps of the first interval, to find out how many fill one
-	minIntervals  = 6 // of which a median has a confidence interval
+	firstInterval = 2 // steps of the first interval, which determines the number of steps of the next
+	minIntervals  = 6 // for a median with a confidence interval
 )
 
-// stepTimer steps a solver an interval at a time, each when it is asked for. The solver runs in a
-// goroutine of its own until the timer is closed.
+// stepTimer runs a solver one interval at a time, on request. The solver runs in a separate goroutine until the timer
+// is closed.
 type stepTimer struct {
 	want   chan int64         // steps of the next interval; closed for no more
-	took   chan time.Duration // of the interval before
+	took   chan time.Duration // time of the previous interval
 	ended  chan struct{}      // closed with the run, after result and err
 	result scheme.Result
 	err    error
@@ -50,8 +50,7 @@ func newStepTimer(ctx context.Context, s *solvers.Solver, o scheme.Options) (*st
 	return t, err
 }
 
-// interval makes so many steps and returns what they took. It returns the context's error
-// where that ended the run.
+// interval runs the given number of steps and returns their time. It returns the context's error if that ended the run.
 func (t *stepTimer) interval(steps int64) (time.Duration, error) {
 	select {
 	case t.want <- steps:
@@ -89,8 +88,8 @@ func (t *stepTimer) close() error {
 	return t.err
 }
 
-// step returns the time of a step in microseconds, over intervals: until the median is known
-// to a percent or the time is spent. What it has comes back with the error that ends it.
+// step returns the time of a step in microseconds, measured over intervals until the median is known to a percent or
+// the time is spent. With an error it returns the intervals so far.
 func (t *stepTimer) step(ctx context.Context, most time.Duration) (results.Sample, error) {
 	n, err := t.pace()
 	if err != nil {
@@ -103,10 +102,9 @@ func (t *stepTimer) step(ctx context.Context, most time.Duration) (results.Sampl
 	})
 }
 
-// pace finds out how many steps take the time of an interval: an even number, since every other
-// step goes from one field to the other. The first interval, in which threads start, is not
-// looked at. It tells from one that takes half the time or more: steps are made by launches, which
-// have more steps the longer a run goes on.
+// pace determines how many steps take the time of an interval: an even number, since steps alternate between two
+// fields. It ignores the first interval, in which threads start, and uses one that takes half the time or more: the
+// number of steps per launch grows during a run.
 func (t *stepTimer) pace() (int64, error) {
 	if _, err := t.interval(firstInterval); err != nil {
 		return 0, err
@@ -124,9 +122,9 @@ func (t *stepTimer) pace() (int64, error) {
 	}
 }
 
-// follow makes steps as long as rank 0 asks for more.
+// follow runs steps as long as rank 0 requests more.
 func follow(ctx context.Context, s *solvers.Solver, o scheme.Options) error {
-	o.Interval = func(int64, time.Duration) int64 { return 1 } // what rank 0 says counts
+	o.Interval = func(int64, time.Duration) int64 { return 1 } // the result of rank 0 counts
 	result, err := s.Run(ctx, o)
 	if err == nil && result.Stopped == scheme.StoppedInterrupted {
 		return context.Canceled
@@ -137,14 +135,14 @@ func follow(ctx context.Context, s *solvers.Solver, o scheme.Options) error {
 // run is the devices on which steps are timed.
 type run struct {
 	*bench.Machine
-	slabs   bool          // how grids are cut, where a case leaves it open
+	slabs   bool          // decomposition, if the case does not set it
 	budget  time.Duration // of a row
 	notes   io.Writer
 	ceiling results.Sample  // the rate of a plain copy within a device
 	record  *results.Record // of what was measured before
 }
 
-// newRun begins the record of steps.
+// newRun begins the record.
 func (o *common) newRun(ctx context.Context, kind results.Kind, on *bench.Machine, to *bench.Recorder) (*run, error) {
 	r := &run{Machine: on, slabs: o.Cut == cutSlabs, budget: o.Budget, notes: to.Notes}
 	if err := to.Begin(kind, on.Links); err != nil {
@@ -179,7 +177,7 @@ func (r *run) measureCeiling(ctx context.Context) (err error) {
 	return err
 }
 
-// copies makes n copies and returns the time of one in microseconds.
+// copies runs n copies and returns the time of one in microseconds.
 func copies(s *streams.Stream, end *streams.Event, dst, src streams.Span, n int) (float64, error) {
 	start := time.Now()
 	err := cmp.Or(timing.Times(n, func() error { return s.Copy(dst, src) }), s.Record(end), timing.Await(end, start))
@@ -188,25 +186,30 @@ func copies(s *streams.Stream, end *streams.Event, dst, src streams.Span, n int)
 
 // task is a case whose row begins with these labels.
 func (r *run) task(labels results.Row, c stepCase) bench.Task {
-	return bench.OneRow(labels, func(ctx context.Context, _ *streams.Resources) (results.Row, error) {
-		return r.byFirst(ctx, labels, c)
+	return r.taskBy(labels, c, func(ctx context.Context, on *run, row results.Row) (results.Row, error) {
+		return on.measure(ctx, row, c)
 	})
 }
 
-// byFirst measures a case on its number of devices: the first of this process, or those of the first of several.
-func (r *run) byFirst(ctx context.Context, row results.Row, c stepCase) (results.Row, error) {
-	on, err := r.First(ctx, c.devices)
-	if err != nil || on == nil {
-		return row, err
-	}
-	with := *r
-	with.Machine = on
-	row, err = with.measure(ctx, row, c)
-	return row, errors.Join(err, on.LeaveTo(r.Machine))
+// taskBy is a case that is measured on its number of devices: the first of this process, or those of the first of
+// several. measure adds the values of the row.
+func (r *run) taskBy(
+	labels results.Row, c stepCase, measure func(ctx context.Context, on *run, row results.Row) (results.Row, error),
+) bench.Task {
+	return bench.OneRow(labels, func(ctx context.Context, _ *streams.Resources) (results.Row, error) {
+		on, err := r.First(ctx, c.devices)
+		if err != nil || on == nil {
+			return labels, err
+		}
+		with := *r
+		with.Machine = on
+		row, err := measure(ctx, &with, labels)
+		return row, errors.Join(err, on.LeaveTo(r.Machine))
+	})
 }
 
-// measure adds to a row what the steps of a case take. It is left out where the scheme, a link or the memory does not
-// suit the case.
+// measure adds the time of a case's steps to a row. The case is left out if the scheme, a link or the memory does not
+// support it.
 func (r *run) measure(ctx context.Context, row results.Row, c stepCase) (results.Row, error) {
 	step, s, err := r.step(ctx, c)
 	if err != nil {
@@ -217,27 +220,33 @@ func (r *run) measure(ctx context.Context, row results.Row, c stepCase) (results
 	return c.values(row, step, r.ceiling), nil
 }
 
-// step times the steps of a case, in microseconds, and says how it was set up.
-func (r *run) step(ctx context.Context, c stepCase) (step results.Sample, s *setup, err error) {
+// open opens a case. The caller closes the solver.
+func (r *run) open(ctx context.Context, c stepCase) (*setup, *solvers.Solver, error) {
 	agree := func(mine error) error {
 		return r.Processes.Agree(context.Background(), "run steps together", mine, bench.ErrLeftOut)
 	}
-	s, err = newSetup(ctx, r.Machine, c, r.slabs)
+	s, err := newSetup(ctx, r.Machine, c, r.slabs)
 	if err = agree(err); err != nil {
-		return step, nil, err
+		return nil, nil, err
 	}
 	took, err := s.Choose(ctx)
 	if err != nil {
-		return step, nil, err
+		return nil, nil, err
 	}
 	if took > 0 {
 		fmt.Fprintln(r.notes, s.Tried(took))
 	}
 	if err := agree(left(s.CheckMemory(ctx))); err != nil {
-		return step, nil, err
+		return nil, nil, err
 	}
 	solver, err := s.New(ctx)
-	if err = agree(err); err != nil {
+	return s, solver, agree(err)
+}
+
+// step times the steps of a case, in microseconds, and returns its setup.
+func (r *run) step(ctx context.Context, c stepCase) (step results.Sample, s *setup, err error) {
+	s, solver, err := r.open(ctx, c)
+	if err != nil {
 		return step, nil, err
 	}
 	defer func() { err = errors.Join(err, solver.Close()) }()

@@ -22,11 +22,11 @@ const (
 	weakScaling   = "weak"
 )
 
-// scalingOptions say which schemes make steps on more and more devices.
+// scalingOptions selects the schemes that are timed on increasing numbers of devices.
 type scalingOptions struct {
 	common
 	Schemes []string // or auto
-	Order   string   // of schemes that have one; "" for left-right
+	Order   string   // order of two-stream; "" for left-right
 	Paths   []string // or auto
 	Modes   []string // of scaling
 	Groups  []int    // steps between two exchanges
@@ -35,17 +35,18 @@ type scalingOptions struct {
 // ScalingCommand returns halox bench scaling.
 func ScalingCommand() bench.Command {
 	return bench.Command{
-		Name: "scaling", Short: "Time a step on more and more devices, of one size in all or one size each",
+		Name: "scaling", Short: "Time strong and weak scaling: a step on increasing numbers of devices",
 		Options: &scalingOptions{common: defaults(), Schemes: []string{string(scheme.Auto)},
 			Order: string(scheme.LeftRight), Paths: []string{string(p2p.Auto)}, Groups: []int{1}, Modes: scalings()},
-		About: `Strong scaling solves one problem, of --points along each axis, on more and more devices: the
-speed-up is the time of a step on one device over that on n. Weak scaling gives each device a
-cube of so many points, side by side along the grid's last axis first: the speed-up is n times
-that. The efficiency is the speed-up over n. Each scheme is compared with itself. Scheme auto
-is the one that halox run takes. Without 1 among --devices, the fewest count as ideal. With
---exchange-steps 1,4 there is a curve for each number of steps between two exchanges.
+		About: `Strong scaling solves one problem, with --points along each axis, on increasing numbers of
+devices: the speed-up is the time per step on one device divided by the time on n. Weak scaling
+gives each device a cube with --points along each axis, adjacent along the grid's last axis
+first: the speed-up is n times that ratio. The efficiency is the speed-up divided by n. Each
+scheme is compared with itself. Scheme auto is the one that halox run takes. If --device-counts
+does not include 1, its smallest number counts as ideal. --exchange-steps 1,4 gives one curve
+per number of steps between two exchanges.
 
-Steps are timed as by halox bench schemes. Ctrl-C keeps what was measured; --resume continues.`,
+Steps are timed as by halox bench schemes. Ctrl-C keeps the results so far; --resume continues.`,
 		Example: `  halox bench scaling --record scaling.json
   halox plot scaling.json --where mode=strong --where precision=float64 -o strong.svg
   halox bench scaling --schemes two-stream,assisted --points 256,512 --modes strong
@@ -58,7 +59,7 @@ func (o *scalingOptions) Flags() []option.Flag {
 	auto := []string{string(scheme.Auto)}
 	return append(o.common.flags(), []option.Flag{
 		{Name: "schemes", Value: &o.Schemes, Help: "schemes: {}",
-			Choices: append(option.Texts(scheme.All()), auto...)},
+			Choices: append(auto, option.Texts(scheme.All())...)},
 		{Name: "order", Value: &o.Order, Help: "order of scheme two-stream: {}", Open: true,
 			Choices: []string{string(scheme.LeftRight), string(scheme.Pairwise)}},
 		option.Paths(&o.Paths, append(auto, option.Texts(p2p.Paths())...)),
@@ -67,8 +68,7 @@ func (o *scalingOptions) Flags() []option.Flag {
 	}...)
 }
 
-// Check rejects an order, a path and steps between two exchanges that the schemes do not take, and completes the
-// options.
+// Check rejects an order, paths and exchange intervals that the schemes do not support, and completes the options.
 func (o *scalingOptions) Check() error {
 	o.complete()
 	var orders []scheme.Order
@@ -81,7 +81,7 @@ func (o *scalingOptions) Check() error {
 		orders = append(orders, needs.Orders...)
 		for _, path := range o.Paths {
 			if path := p2p.Path(path); path != p2p.Auto && !takes(name, path) {
-				return fmt.Errorf("--paths: must not be %s for scheme %s, which has its own path", path, s)
+				return fmt.Errorf("--paths: must not be %s for scheme %s, which does not support it", path, s)
 			}
 		}
 		if group := slices.Max(o.Groups); group > 1 && !needs.Groups {
@@ -96,7 +96,7 @@ func (o *scalingOptions) Check() error {
 	return nil
 }
 
-// Run measures the steps on more and more devices.
+// Run measures the steps on increasing numbers of devices.
 func (o *scalingOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
 	r, err := o.newRun(ctx, results.KindScaling, on, to)
 	if err != nil {
@@ -131,7 +131,7 @@ func (o *scalingOptions) tasks(r *run) (all []bench.Task) {
 	return all
 }
 
-// task returns the task of a row. A device alone exchanges nothing, and is measured once.
+// task returns the task of a row. A single device exchanges nothing, and is measured once.
 func (o *scalingOptions) task(r *run, c stepCase, points int, mode string) bench.Task {
 	if mode == weakScaling {
 		c.parts = o.parts(c.devices)
@@ -151,7 +151,7 @@ func (o *scalingOptions) task(r *run, c stepCase, points int, mode string) bench
 	return r.taken(t, o.labels(c, points, mode), row)
 }
 
-// taken makes of a task one that takes over the values of another row of the same case, where that was measured before.
+// taken returns a task that reuses the values of another row of the same case, if that was measured before.
 func (r *run) taken(t bench.Task, other, row results.Row) bench.Task {
 	measure := t.Measure
 	t.Measure = func(ctx context.Context, open *streams.Resources) ([]results.Row, error) {
@@ -166,7 +166,7 @@ func (r *run) taken(t bench.Task, other, row results.Row) bench.Task {
 	return t
 }
 
-// parts returns how n cubes lie side by side.
+// parts returns the decomposition of n adjacent cubes.
 func (o *scalingOptions) parts(n int) domain.Vec {
 	if o.Cut == cutSlabs {
 		return bench.Slabs(o.Dims, n)
@@ -174,8 +174,8 @@ func (o *scalingOptions) parts(n int) domain.Vec {
 	return bench.Cubes(o.Dims, n)
 }
 
-// labels begins the row of a case. That on one device has the path of the others, and none
-// has an order that its scheme does not have, so that all lie on one curve.
+// labels returns the labels of a case's row. A row on one device has the path of the others, and rows have an order
+// only if the scheme has orders, so that all are on one curve.
 func (o *scalingOptions) labels(c stepCase, points int, mode string) results.Row {
 	row := c.labels().Label("path", c.path).Label("points", points).Label("mode", mode)
 	if len(c.scheme.Needs().Orders) == 0 {
@@ -184,8 +184,8 @@ func (o *scalingOptions) labels(c stepCase, points int, mode string) results.Row
 	return row
 }
 
-// compareScaling adds the speed-up and the efficiency to the rows, against the fewest
-// devices that were measured, which count as ideal.
+// compareScaling adds the speed-up and the efficiency to the rows, relative to the fewest measured devices, which count
+// as ideal.
 func compareScaling(rows []results.Row) (compared []results.Row) {
 	for _, row := range rows {
 		step, ok := row.Get(results.Step)
@@ -195,7 +195,7 @@ func compareScaling(rows []results.Row) (compared []results.Row) {
 			compared = append(compared, row)
 			continue
 		}
-		times := few // as many times the work, of weak scaling
+		times := few // the work is that many times larger in weak scaling
 		if row.Text("mode") == weakScaling {
 			times = devices
 		}
@@ -211,7 +211,7 @@ func compareScaling(rows []results.Row) (compared []results.Row) {
 func fewest(rows []results.Row, of results.Row) (devices, step float64) {
 	curve := func(row results.Row) (name [8]string) {
 		for i, label := range []string{"scheme", "order", "path", "points", "precision", "mode", "stencil",
-			"steps_an_exchange"} {
+			"steps_per_exchange"} {
 			name[i] = row.Text(label)
 		}
 		return name

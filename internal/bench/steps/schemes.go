@@ -18,39 +18,39 @@ import (
 	"github.com/halox/halox/solvers/scheme"
 )
 
-// schemesOptions say which schemes make steps, and how.
+// schemesOptions selects the schemes and their settings.
 type schemesOptions struct {
 	common
 	Schemes, Paths []string
-	Norms          []int    // taken every so many steps; 0: never
-	Sums           []string // how the norms are summed: see sums.Mode
-	// steps between two exchanges, of schemes that take more than one, on several devices or where they exchange within
-	// one
+	Norms          []int    // steps between norms; 0: no norms
+	Sums           []string // mode of the sums of norms
+	// exchange intervals, for schemes that support several steps, on several devices or if they exchange within one
 	Groups []int
 }
 
 // SchemesCommand returns halox bench schemes.
 func SchemesCommand() bench.Command {
 	return bench.Command{
-		Name: "schemes", Short: "Time a step of every scheme over every path, on more and more devices",
+		Name: "schemes", Short: "Time a step of every scheme over every path, on increasing numbers of devices",
 		Options: &schemesOptions{common: defaults(), Schemes: option.Texts(scheme.All()),
 			Paths: option.Texts(p2p.Paths()), Norms: []int{0}, Sums: []string{string(sums.Fast)}, Groups: []int{1}},
-		About: `Solves the heat equation on cubes, or squares with --dims 2, with every scheme, path and order,
-in intervals of some 20 ms between which all devices are idle. A row is the median over
-intervals, until it is known to a percent or --budget is spent. GFLOP/s count 8 operations per
-point (6 with --dims 2), whatever the kernels do. The share is that of the rate of a plain copy
-within a device which reading and writing each point once would have. A row is compared with
-the baseline and the best two-stream scheme on as many devices, and with the best of one device.
+		About: `Solves the heat equation on cubes, or squares with --dims 2, with every scheme, path and order.
+Steps are timed in intervals of about 20 ms, between which all devices are idle. A row is the
+median over intervals. It is measured until the median is known to a percent, or --budget is
+spent. GFLOP/s assume 8 operations per point (6 with --dims 2). The share is the rate of reading
+and writing each point once, as a share of the rate of a plain copy within a device. Rows are
+compared with the baseline and the fastest two-stream scheme on the same number of devices, and
+with the fastest scheme on one device.
 
---norms n adds rows with the norms of every n-th step, as in a run with a tolerance. Their sums
-are fast ones; --sums fast,reproducible adds the reproducible ones that a run has by default.
---exchange-steps 1,2,4,8 adds schemes that run several steps between two exchanges.
+--norms n adds rows with norms every n steps, as in a run with a tolerance. Their sums are fast;
+--sums fast,reproducible adds reproducible sums, the default of a run. --exchange-steps 1,2,4,8
+adds schemes that run several steps between two exchanges.
 
-What a scheme, a link or the memory cannot do is left out, with a note in the record. Ctrl-C
-keeps what was measured.`,
+Combinations that a scheme, a link or the memory does not allow are omitted, with a note in the
+record. Ctrl-C keeps the results so far; --resume continues.`,
 		Example: `  halox bench schemes --record schemes.json
   halox plot schemes.json --where precision=float64 --where devices=4 -o schemes.svg
-  halox bench schemes --dims 2 --schemes two-stream,assisted --paths peer --devices 4
+  halox bench schemes --dims 2 --schemes two-stream,assisted --paths peer --device-counts 4
   halox bench schemes --points 64,128 --exchange-steps 1,2,4,8
   halox bench schemes --points 1024,1536 --precisions float64 --cut slabs`,
 	}
@@ -60,7 +60,7 @@ keeps what was measured.`,
 func (o *schemesOptions) Flags() []option.Flag {
 	return append(o.common.flags(), []option.Flag{
 		{Name: "schemes", Value: &o.Schemes, Help: "schemes: {}", Choices: option.Texts(scheme.All())},
-		{Name: "norms", Value: &o.Norms, Help: "compute norms every so many steps; 0: never",
+		{Name: "norms", Value: &o.Norms, Help: "steps between norms; 0: no norms",
 			To: option.NoLimit},
 		option.Sums(&o.Sums, option.Texts(sums.Modes())),
 		exchangeSteps(&o.Groups),
@@ -83,7 +83,7 @@ func (o *schemesOptions) Check() error {
 func (o *schemesOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
 	for _, s := range o.Schemes {
 		if !slices.ContainsFunc(o.Paths, func(path string) bool { return takes(scheme.Scheme(s), p2p.Path(path)) }) {
-			fmt.Fprintf(to.Notes, "left out on several devices: scheme %s, which takes none of --paths %s\n", s,
+			fmt.Fprintf(to.Notes, "omitted on several devices: scheme %s, which supports none of --paths %s\n", s,
 				strings.Join(o.Paths, ","))
 		}
 	}
@@ -94,20 +94,20 @@ func (o *schemesOptions) Run(ctx context.Context, on *bench.Machine, to *bench.R
 	}
 	tasks := o.tasks(r)
 	if len(tasks) == 0 {
-		return errors.New("nothing could be measured: no scheme of --schemes takes these --paths and " +
-			"--exchange-steps on so many devices")
+		return errors.New("nothing could be measured: no scheme of --schemes supports these --paths and " +
+			"--exchange-steps on this number of devices")
 	}
 	failure := to.Measure(ctx, tasks)
 	to.Record.Rows = compareSchemes(to.Record.Rows)
 	return failure
 }
 
-// noteGroups says which schemes are left out with which steps between two exchanges.
+// noteGroups prints which schemes are left out with which exchange intervals.
 func (o *schemesOptions) noteGroups(notes io.Writer) {
 	for _, group := range o.Groups {
 		for _, s := range o.Schemes {
 			if group > 1 && !scheme.Scheme(s).Needs().Groups {
-				fmt.Fprintf(notes, "left out on several devices: scheme %s with --exchange-steps %d: it exchanges "+
+				fmt.Fprintf(notes, "omitted on several devices: scheme %s with --exchange-steps %d: it exchanges "+
 					"after each step\n", s, group)
 			}
 		}
@@ -133,13 +133,13 @@ func (o *schemesOptions) tasks(r *run) (all []bench.Task) {
 	return all
 }
 
-// measurement is how often norms are taken, and how they are summed.
+// measurement is the interval of norms, and the mode of their sums.
 type measurement struct {
 	norms int
 	sums  sums.Mode
 }
 
-// measurements returns one without norms, if it is wanted, and one for each way to sum those of each interval.
+// measurements returns one without norms, if requested, and one for each combination of interval and mode of sums.
 func (o *schemesOptions) measurements() (all []measurement) {
 	for _, norms := range o.Norms {
 		for _, mode := range o.Sums {
@@ -160,15 +160,15 @@ type way struct {
 	group  int // steps between two exchanges
 }
 
-// ways returns the schemes with their orders, paths and steps between two exchanges. Alone a device sends nothing, so
-// that each scheme is there once, or with all steps between two exchanges where it exchanges within a device.
+// ways returns the schemes with their orders, paths and exchange intervals. A single device sends nothing, so each
+// scheme appears once, or with all exchange intervals if it exchanges within a device.
 func (o *schemesOptions) ways(devices int) (all []way) {
 	for _, s := range o.Schemes {
 		name := scheme.Scheme(s)
 		orders := name.Needs().Orders
 		if devices == 1 {
 			groups := []int{1}
-			if name.Needs().Within {
+			if name.Needs().LocalGroups {
 				groups = o.Groups
 			}
 			for _, group := range groups {
@@ -192,9 +192,8 @@ func (o *schemesOptions) ways(devices int) (all []way) {
 	return all
 }
 
-// compareSchemes adds to the rows how much faster they are than the baseline and than the
-// best two-stream scheme of the same problem on as many devices, and than the best scheme
-// of the same problem on one. Where these were not measured it adds nothing.
+// compareSchemes adds to the rows the speed-ups over the baseline and the best two-stream scheme of the same problem on
+// the same number of devices, and over the best scheme of the same problem on one device, if these were measured.
 func compareSchemes(rows []results.Row) (compared []results.Row) {
 	for _, row := range rows {
 		problem := problemOf(row)
@@ -213,13 +212,13 @@ func compareSchemes(rows []results.Row) (compared []results.Row) {
 	return compared
 }
 
-// problemOf names what is solved in a row.
+// problemOf names the problem of a row.
 func problemOf(row results.Row) [5]string {
 	return [5]string{row.Text("stencil"), row.Text("points"), row.Text("precision"), row.Text("norms"),
 		row.Text("sums")}
 }
 
-// best returns the shortest step of the rows that are meant, infinite where there is none.
+// best returns the shortest step of the selected rows, infinity if there are none.
 func best(rows []results.Row, meant func(results.Row) bool) float64 {
 	shortest := math.Inf(1)
 	for _, row := range rows {
@@ -230,7 +229,7 @@ func best(rows []results.Row, meant func(results.Row) bool) float64 {
 	return shortest
 }
 
-// over adds to a row how many times as fast it is as what takes so many microseconds.
+// over adds to a row its speed-up over a time in microseconds.
 func over(row results.Row, m results.Metric, us float64) results.Row {
 	step, ok := row.Get(results.Step)
 	if !ok || math.IsInf(us, 1) {

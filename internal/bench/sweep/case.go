@@ -19,16 +19,16 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// sweepCase is a stencil over a grid of so many points along each axis.
+// sweepCase is a stencil over a grid with the same number of points along each axis.
 type sweepCase struct {
 	shape
-	real   kernels.Real
+	real   domain.Element
 	points int
 	norms  []int
 	sums   []sums.Mode // of the norms
 }
 
-// cases are a stencil, a precision and a size each, with norms and without.
+// cases returns the cases: a stencil, a precision and a size each, with norms and without.
 func (o *Options) cases() (all []sweepCase) {
 	var modes []sums.Mode
 	for _, mode := range o.Sums {
@@ -44,7 +44,7 @@ func (o *Options) cases() (all []sweepCase) {
 		}
 		for _, precision := range o.Precisions {
 			for _, n := range sizes {
-				all = append(all, sweepCase{shape: s, real: kernels.Real(precision), points: n, norms: o.Norms,
+				all = append(all, sweepCase{shape: s, real: domain.Element(precision), points: n, norms: o.Norms,
 					sums: modes})
 			}
 		}
@@ -63,7 +63,7 @@ func (c sweepCase) labels() results.Row {
 func (c sweepCase) operations() int {
 	s, err := c.stencil()
 	if err != nil {
-		return 0 // it was swept, so there is none
+		return 0 // it was swept, so there is no error
 	}
 	return flops(s)
 }
@@ -86,7 +86,7 @@ func (c sweepCase) layout() (domain.Layout, error) {
 	return domain.NewLayout(c.box(), s.Radius(), c.real.Size())
 }
 
-// rated adds to a row the time of a sweep and what follows of it.
+// rated adds the time and the rates of a sweep to a row.
 func (c sweepCase) rated(row results.Row, took, plain results.Sample) results.Row {
 	points := float64(c.box().Points())
 	return row.Value(results.Updates, took.Under(points*1e6)).
@@ -110,7 +110,7 @@ func (c sweepCase) sameOwned(got, want []byte, l domain.Layout) error {
 	return nil
 }
 
-// tuneBudget is how long the shape of sweeps may be searched for.
+// tuneBudget is the time limit of the search for the shape of sweeps.
 const tuneBudget = 200 * time.Millisecond
 
 // swept is two arrays on a device, and sweeps from each to the other.
@@ -118,18 +118,18 @@ type swept struct {
 	*timing.Probe
 	arrays [2]kernels.Array
 	sweeps [2]*sweep.Launch
-	normed []normed // the same with norms
+	normed []normed // the same, with norms
 	values int64    // bytes of the owned points
 }
 
-// normed is sweeps that take norms, which are summed in one way, and their totals.
+// normed is sweeps that take norms, with one mode of sums, and their totals.
 type normed struct {
 	sums   sums.Mode
 	sweeps [2]*sweep.Launch
 	totals [2]*sweep.Totals
 }
 
-// newSwept makes a case ready on the device.
+// newSwept prepares a case on the device.
 func newSwept(ctx context.Context, compiler *kernels.Compiler, d *streams.Device, c sweepCase,
 	open *streams.Resources) (s *swept, err error) {
 	s = &swept{values: c.box().Points() * int64(c.real.Size())}
@@ -160,10 +160,10 @@ func newSwept(ctx context.Context, compiler *kernels.Compiler, d *streams.Device
 			return nil, err
 		}
 	}
-	return s, fillRandom(ctx, s.Stream, s.arrays[1].Data.Memory, c.real) // what was tuned with
+	return s, fillRandom(ctx, s.Stream, s.arrays[1].Data.Memory, c.real) // scratch memory of the search
 }
 
-// allocate makes the arrays, of random numbers.
+// allocate allocates the arrays and fills them with random numbers.
 func (s *swept) allocate(ctx context.Context, d *streams.Device, c sweepCase, open *streams.Resources) error {
 	layout, err := c.layout()
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *swept) allocate(ctx context.Context, d *streams.Device, c sweepCase, op
 // between returns the arrays of the i-th sweep.
 func (s *swept) between(i int) sweep.Arrays { return sweep.Arrays{{s.arrays[i]}, {s.arrays[1-i]}} }
 
-// tuned returns a sweeper whose shape suits the arrays.
+// tuned returns a sweeper with the fastest shape for the arrays.
 func (s *swept) tuned(compiler *kernels.Compiler, d *streams.Device, c sweepCase, mode sums.Mode) (*sweep.Sweeper,
 	error) {
 	heat, err := c.stencil()
@@ -221,8 +221,8 @@ func (s *swept) addNormed(sweeper *sweep.Sweeper, mode sums.Mode, c sweepCase, o
 	return nil
 }
 
-// fillRandom fills memory with numbers from 0 to 1, the same ones again and again.
-func fillRandom(ctx context.Context, s *streams.Stream, m *streams.Memory, real kernels.Real) (err error) {
+// fillRandom fills memory with a repeated sequence of random numbers from 0 to 1.
+func fillRandom(ctx context.Context, s *streams.Stream, m *streams.Memory, real domain.Element) (err error) {
 	const chunk = 1 << 20
 	host, err := s.Device().AllocPinned(chunk)
 	if err != nil {
@@ -230,7 +230,7 @@ func fillRandom(ctx context.Context, s *streams.Stream, m *streams.Memory, real 
 	}
 	defer func() { err = errors.Join(err, host.Close()) }()
 	rng := rand.New(rand.NewPCG(1, 2))
-	if real == kernels.Float32 {
+	if real == domain.Float32 {
 		fill(streams.View[float32](host.Bytes()), rng.Float32)
 	} else {
 		fill(streams.View[float64](host.Bytes()), rng.Float64)
@@ -260,7 +260,7 @@ type measurement struct {
 	step   func(i int) error
 }
 
-// measurements are sweeps without norms and with them, as is wanted.
+// measurements returns sweeps without norms and with norms, as requested.
 func (s *swept) measurements(c sweepCase) (all []measurement) {
 	for _, norms := range c.norms {
 		if norms == 0 {
@@ -278,8 +278,8 @@ func (s *swept) measurements(c sweepCase) (all []measurement) {
 	return all
 }
 
-// sweep queues the i-th sweep, sweepWithNorms the one that takes norms, with their total,
-// and copy a copy of as many values from one array to the other.
+// sweep queues the i-th sweep, sweepWithNorms one that takes norms, with their total, and copy a copy of the same
+// number of values from one array to the other.
 func (s *swept) sweep(i int) error { return s.Stream.Launch(s.sweeps[i%2].Kernel) }
 
 func (s *swept) sweepWithNorms(n normed, i int) error {

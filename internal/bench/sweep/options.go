@@ -8,52 +8,48 @@ import (
 
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/option"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/stencil"
 )
 
-// Options say which sweeps are measured: every stencil over the grids of its dimensions, in every
-// precision.
+// Options selects the measured sweeps: every stencil over the grids of its dimensions, in every precision.
 type Options struct {
 	Devices            []int // the ID of one
 	Stencils           []string
 	Precisions         []string
-	Norms              []int    // computed every so many steps: 0 (never) or 1
-	Sums               []string // how the norms are summed: see sums.Mode
-	Points2D, Points3D []int    // along each axis, for stencils of so many dimensions; nil for those of Command
+	Norms              []int    // steps between norms: 0 (no norms) or 1
+	Sums               []string // mode of the sums of norms
+	Points2D, Points3D []int    // points along each axis, per number of dimensions; nil: defaults of Command
 	Budget             time.Duration
 }
 
 // Command returns halox bench sweep.
 func Command() bench.Command {
 	return bench.Command{
-		Name: "sweep", Short: "Time sweeps of stencils on one device, beside copies of the same bytes", Alone: true,
+		Name: "sweep", Short: "Time sweeps of stencils on one device, and copies of the same size", Alone: true,
 		Options: &Options{
 			Devices:  []int{0},
-			Stencils: []string{"5-point", "7-point"}, Precisions: precisions(), Norms: []int{0, 1},
+			Stencils: []string{"5-point", "7-point"}, Precisions: option.AllPrecisions(), Norms: []int{0, 1},
 			Sums: []string{string(sums.Fast)}, Points2D: points(2), Points3D: points(3), Budget: 100 * time.Millisecond,
 		},
-		About: `A sweep reads one array and writes another; the next one goes back. The stencils are those of
+		About: `A sweep reads one array and writes another; the next sweep swaps them. The stencils are those of
 stencil.points in a config, and 5-point-axes and 7-point-axes, which have a weight for each
-axis. GFLOP/s count a product for each weight and a sum for each point but one. Rates count two
-values per point, one read and one written, and so does the driver's copy of as many points.
-With norms, a sweep takes those of the change and of the values, and they are sent to the host.
-The shape of sweeps is tuned first.
+axis. GFLOP/s count a product for each weight, and one sum less than points. Rates count two
+values per point, one read and one written; so does the driver's copy of the same number of
+points. With norms, a sweep computes those of the change and of the values, and they are sent
+to the host. The shape of sweeps is tuned first.
 
-Times are medians of batches, by the device's clock. On GPUs, what a sweep writes is compared
-with what the host's kernels write, bit by bit, for grids of up to 4 million points.
+Times are medians of batches, by the device's clock. On GPUs, the results are compared with
+those of the host's kernels, bit by bit, for grids of up to 4 million points.
 
-Ctrl-C keeps what was measured; --resume continues.`,
+Ctrl-C keeps the results so far; --resume continues.`,
 		Example: `  halox bench sweep --record sweep.json --plot sweep.svg
   halox bench sweep --stencils 7-point --points-3d 128,256,512 --precisions float64`,
 	}
 }
 
-func precisions() []string { return option.Texts([]kernels.Real{kernels.Float64, kernels.Float32}) }
-
-// points returns the numbers of points along each axis where the options leave them open.
+// points returns the default numbers of points along each axis.
 func points(dims int) []int {
 	if dims == 2 {
 		return []int{1024, 2048, 4096, 8192, 16384}
@@ -74,15 +70,14 @@ func (o *Options) Flags() []option.Flag {
 			To: option.MaxPoints},
 		{Name: "points-3d", Value: &o.Points3D, Help: "points along each axis in three dimensions", Open: true, From: 1,
 			To: option.MaxPoints},
-		option.Precisions(&o.Precisions, precisions()),
-		{Name: "norms", Value: &o.Norms, Help: "compute norms every so many steps; 0: never",
-			To: 1},
+		option.Precisions(&o.Precisions),
+		{Name: "norms", Value: &o.Norms, Help: "steps between norms; 0: no norms", To: 1},
 		option.Sums(&o.Sums, option.Texts(sums.Modes())),
 		option.Budget(&o.Budget),
 	}
 }
 
-// Check completes the points, and rejects those that no stencil has the dimensions for.
+// Check completes the points, and rejects points for dimensions that no stencil has.
 func (o *Options) Check() error {
 	return cmp.Or(option.CheckDeviceIDs(o.Devices, 1, false), o.checkPoints("points-2d", 2, &o.Points2D),
 		o.checkPoints("points-3d", 3, &o.Points3D))
@@ -110,20 +105,19 @@ func (o *Options) Wants(*mpi.Processes) (bench.Wanted, error) {
 type shape struct {
 	name    string
 	kind    stencil.Kind
-	spacing []float64 // one number an axis: axes that are alike have one weight
+	spacing []float64 // one number per axis: axes with equal numbers have one weight
 }
 
 func (s shape) dims() int { return len(s.spacing) }
 
-// stencil returns heat's of the shape; Laplace's has as many operations.
+// stencil returns the stencil of the heat equation with the shape; that of the Laplace equation has as many operations.
 func (s shape) stencil() (stencil.Stencil, error) { return stencil.HeatOf(s.kind, s.spacing, 0.1, 0.1) }
 
-// flops returns the operations a point: a product for the centre and for each group of
-// points that have one weight, and a sum for each point but one.
+// flops returns the operations per point: a product for the center and for each group of
+// points with the same weight, and a sum for each point except one.
 func flops(s stencil.Stencil) int { return 1 + len(s.Groups) + s.Points() - 1 }
 
-// shapes are the stencils of package stencil, stars of one step along each axis also with
-// a weight for each axis.
+// shapes are the stencils of package stencil; stars of radius 1 also with a separate weight for each axis.
 func shapes() (all []shape) {
 	for _, spacing := range [][]float64{{1, 1}, {1, 1, 1}} {
 		points := map[int]bool{}

@@ -1,4 +1,4 @@
-// Package sweep measures sweeps of stencils on one device, beside copies of the same bytes.
+// Package sweep measures sweeps of stencils on one device, and copies of the same bytes for comparison.
 package sweep
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// run is the device that sweeps are timed on, and how.
+// run is the device on which sweeps are timed, and the settings.
 type run struct {
 	device   *streams.Device
 	compiler *kernels.Compiler
 	pace     measure.Pace
 }
 
-// maxSweeps is how many are queued behind a gate: with norms four operations each.
+// maxSweeps is the maximum number of sweeps queued behind a gate: four operations each with norms.
 const maxSweeps = timing.MaxKernels / 4
 
 // Run measures sweeps on the first device.
@@ -44,7 +44,8 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 	return to.Measure(ctx, tasks)
 }
 
-// measure returns a row without norms and one with them, as is wanted. What does not fit into the device is left out.
+// measure returns a row without norms and one with norms, as requested. Cases that do not fit on the device are left
+// out.
 func (r *run) measure(ctx context.Context, c sweepCase, open *streams.Resources) (rows []results.Row, err error) {
 	if err := r.fits(c); err != nil {
 		return nil, err
@@ -78,9 +79,9 @@ func (r *run) measure(ctx context.Context, c sweepCase, open *streams.Resources)
 	return rows, nil
 }
 
-// fits returns an error that says why the arrays of a case have no room on the device.
+// fits returns an error if the arrays of a case do not fit on the device.
 func (r *run) fits(c sweepCase) error {
-	const spare = 64 << 20 // for what else a case needs
+	const spare = 64 << 20 // for other memory of a case
 	layout, err := c.layout()
 	if err != nil {
 		return err
@@ -93,7 +94,7 @@ func (r *run) fits(c sweepCase) error {
 	return err
 }
 
-// time returns the time of one step. Two are made before any gate is shut.
+// time returns the time of one step. Two steps run before a gate is closed.
 func (r *run) time(ctx context.Context, s *swept, step func(i int) error) (us results.Sample, err error) {
 	steps := func(n int) error {
 		for i := range n {
@@ -109,10 +110,10 @@ func (r *run) time(ctx context.Context, s *swept, step func(i int) error) (us re
 	return r.pace.Measure(ctx, func(n int) (float64, error) { return s.Gated(n, func() error { return steps(n) }) })
 }
 
-// maxSweptPoints is up to where sweeps are compared with the host's.
+// maxSweptPoints is the maximum number of points of compared sweeps.
 const maxSweptPoints = 4 << 20
 
-// compare has the device and a host device sweep the same numbers, and compares the bits.
+// compare sweeps the same numbers on the device and on a CPU device, and compares the bits.
 func (r *run) compare(ctx context.Context, c sweepCase, s *swept) (err error) {
 	devices, err := streams.HostPlatform(1).Open()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
@@ -14,7 +15,7 @@ import (
 func TestSweepsAreCompared(t *testing.T) {
 	r := &run{device: testdevices.Host(t, 1).Devices[0], compiler: kernels.CompilerFromEnv()}
 	for _, s := range shapes() {
-		c := sweepCase{shape: s, real: kernels.Float32, points: 5}
+		c := sweepCase{shape: s, real: domain.Float32, points: 5}
 		var open streams.Resources
 		defer open.Close()
 		swept := test.Must(newSwept(t.Context(), r.compiler, r.device, c, &open))(t)

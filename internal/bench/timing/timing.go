@@ -1,5 +1,5 @@
-// Package timing times what devices and hosts do over and over: medians of batches, by the host's
-// clock or, behind a gate, by a device's.
+// Package timing times repeated work of devices and hosts: medians of batches, by the host's clock or, behind a gate,
+// by a device's clock.
 package timing
 
 import (
@@ -16,17 +16,16 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Limit is how long a benchmark waits for a device or a thread that makes no progress.
+// Limit is the time limit of waits for a device or a thread.
 const Limit = 60 * time.Second
 
-// Queued returns the time of one of what queue queues, in microseconds by the host's clock: the
-// median over batches that are waited for, each of some milliseconds, so that to begin one and to
-// wait for it counts little.
+// Queued returns the time of one operation that queue queues, in microseconds by the host's clock: the median over
+// batches of some milliseconds, for which starting and waiting is negligible.
 func Queued(ctx context.Context, at []*streams.Stream, queue func(n int) error) (results.Sample, error) {
 	return Batches(ctx, func(n int) (float64, error) { return Batch(at, queue, n) })
 }
 
-// Batches is Queued of batches that are given.
+// Batches is Queued for given batches.
 func Batches(ctx context.Context, batch func(n int) (float64, error)) (results.Sample, error) {
 	pace := measure.Pace{First: 20, Max: 400, Batch: 4 * time.Millisecond}
 	return pace.Measure(ctx, batch)
@@ -59,8 +58,8 @@ func Times(n int, one func() error) error {
 	return nil
 }
 
-// Await waits for an event until Limit after start. It does not sleep, as [streams.Event.Sync]
-// does after a while: what is timed by it may take less than that.
+// Await waits for an event until Limit after start. Unlike [streams.Event.Sync] it never sleeps, since timed work may
+// be shorter than a sleep.
 func Await(e *streams.Event, start time.Time) error {
 	for {
 		done, err := e.Done()
@@ -68,23 +67,22 @@ func Await(e *streams.Event, start time.Time) error {
 			return err
 		}
 		if time.Since(start) > Limit {
-			return fmt.Errorf("what device %v was given is not done after %v", e.Device(), Limit)
+			return fmt.Errorf("the work of device %v must end within %v", e.Device(), Limit)
 		}
 		runtime.Gosched()
 	}
 }
 
-// How many are queued together: no more than a driver takes without waiting for the device,
-// which a gate may hold.
+// Limits of queued operations: a driver accepts that many without waiting for the device, which a gate may block.
 const (
 	MaxKernels = 256 // of one stream
-	MaxGated   = 500 // operations of one device: streams hold some more, but may share what holds them
+	MaxGated   = 500 // operations of one device: streams hold some more, but may share a queue
 )
 
-// GateLimit is how long a gate holds a device whose host has forgotten it.
+// GateLimit is the time after which a gate opens by itself.
 const GateLimit = 10 * time.Second
 
-// Probe times what one stream of a device does: by the device's clock, or by the host's.
+// Probe times the work of one stream of a device: by the device's clock, or by the host's.
 type Probe struct {
 	*flags.Timer
 	nothing *streams.Kernel
@@ -101,14 +99,14 @@ func NewProbe(c *kernels.Compiler, d *streams.Device, open *streams.Resources) (
 	return p, errors.Join(p.Stream.Launch(p.nothing), p.Stream.Sync(Limit))
 }
 
-// Gated returns the device time of what queue queues, divided by n, in microseconds. All of it is queued before the
-// first begins. The stream is idle before.
+// Gated returns the device time of the operations that queue queues, divided by n, in microseconds. All are queued
+// before the first begins. The stream must be idle.
 func (p *Probe) Gated(n int, queue func() error) (float64, error) {
 	took, err := p.Time(true, nil, queue)
 	return took.Seconds() * 1e6 / float64(n), err
 }
 
-// launches queues so many kernels that do nothing.
+// launches queues n empty kernels.
 func (p *Probe) launches(n int) error {
 	return Times(n, func() error { return p.Stream.Launch(p.nothing) })
 }
@@ -121,17 +119,17 @@ func (p *Probe) Issue() (float64, error) {
 	return took.Seconds() * 1e6 / MaxKernels, errors.Join(err, p.Stream.Sync(Limit))
 }
 
-// LaunchAndWait returns the host time until a kernel is queued and done, in microseconds.
+// LaunchAndWait returns the host time to queue a kernel and wait for it, in microseconds.
 func (p *Probe) LaunchAndWait() (float64, error) {
 	return repeated(func() error { return errors.Join(p.Stream.Launch(p.nothing), p.Stream.Sync(Limit)) })
 }
 
-// EventAndWait returns the host time until an event is queued and done, in microseconds.
+// EventAndWait returns the host time to queue an event and wait for it, in microseconds.
 func (p *Probe) EventAndWait() (float64, error) {
 	return repeated(func() error { return errors.Join(p.Stream.Record(p.End), p.End.Sync(Limit)) })
 }
 
-// repeated returns the host time of one of some calls, in microseconds.
+// repeated returns the host time of one of several calls, in microseconds.
 func repeated(once func() error) (float64, error) {
 	const times = 50
 	start := time.Now()

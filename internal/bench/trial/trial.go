@@ -1,4 +1,4 @@
-// Package trial compares what devices write with what the host works out, before it is timed.
+// Package trial compares the output of devices with that of the host, before it is timed.
 package trial
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Mirror is a span with a copy of it where the CPU sees it; pinned memory is its own.
+// Mirror is a span with a copy in host memory; pinned memory is its own copy.
 type Mirror struct{ span, host streams.Span }
 
-// NewMirror makes the copy, whose bytes are not those of the span yet.
+// NewMirror allocates the copy without filling it.
 func NewMirror(d *streams.Device, span streams.Span, open *streams.Resources) (Mirror, error) {
 	if span.Memory.Pinned() {
 		return Mirror{span, span}, nil
@@ -31,10 +31,10 @@ func (m Mirror) Bytes() []byte {
 	return m.host.Memory.Bytes()[m.host.Offset : m.host.Offset+m.host.Length]
 }
 
-// Upload queues that the span becomes its copy.
+// Upload queues a copy from the host to the span.
 func (m Mirror) Upload(s *streams.Stream) error { return m.copy(s, m.span, m.host) }
 
-// Download queues that the copy becomes what the span is.
+// Download queues a copy from the span to the host.
 func (m Mirror) Download(s *streams.Stream) error { return m.copy(s, m.host, m.span) }
 
 func (m Mirror) copy(s *streams.Stream, dst, src streams.Span) error {
@@ -44,22 +44,21 @@ func (m Mirror) copy(s *streams.Stream, dst, src streams.Span) error {
 	return s.Copy(dst, src)
 }
 
-// maxBytes is how many bytes are compared at most: what is written or read may span no more, with
-// its gaps.
+// maxBytes is the maximum number of compared bytes: the extent of the written or read memory, including gaps.
 const maxBytes = 64 << 20
 
-// Stale is what lies where a job has not written.
+// Stale is the content of bytes that a job has not written.
 const Stale = 0xa5
 
-// Trial is what a job should write, to be compared with what it writes.
+// Trial is the expected output of a job.
 type Trial struct {
-	to, from       *streams.Stream // of the devices that are written and read
+	to, from       *streams.Stream // mirrors of the written and the read memory
 	target, source Mirror
 	want           []byte
 }
 
-// New makes numbers for what is read, and has define work out on the host what comes of them where
-// all was stale. It returns nil where that spans more than MaxBytes.
+// New fills the memory to read with numbers, and define computes the expected output on the host over stale bytes. It
+// returns nil if the output spans more than maxBytes.
 func New(to, from *streams.Stream, written, read streams.Span, open *streams.Resources,
 	define func(dst, src []byte) error) (*Trial, error) {
 	if written.Length > maxBytes || read.Length > maxBytes {
@@ -77,11 +76,11 @@ func New(to, from *streams.Stream, written, read streams.Span, open *streams.Res
 	return t, define(t.want, t.source.Bytes())
 }
 
-// Want returns what a job should write.
+// Want returns the expected output.
 func (t *Trial) Want() []byte { return t.want }
 
-// Do has a job write, by a function that queues it on a stream of the device that is written, and
-// compares all bytes that it may write to.
+// Do runs a job, with a function that queues it on a stream of the device that it writes, and compares all bytes that
+// it may write.
 func (t *Trial) Do(queue func(*streams.Stream) error) error {
 	got := t.target.Bytes()
 	for i := range got {
@@ -100,7 +99,7 @@ func (t *Trial) Do(queue func(*streams.Stream) error) error {
 	}
 	for i := range got {
 		if got[i] != t.want[i] {
-			return fmt.Errorf("byte %d of %d that it wrote is %#x and should be %#x", i, len(got), got[i], t.want[i])
+			return fmt.Errorf("byte %d of %d is %#x, must be %#x", i, len(got), got[i], t.want[i])
 		}
 	}
 	return nil

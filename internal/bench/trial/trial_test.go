@@ -9,8 +9,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// A job that copies is right; one that does nothing, writes beside its place or writes another byte
-// is found out, whether the CPU sees the memory or not.
+// A job that copies is correct; one that does nothing, writes outside its range or writes another byte
+// is detected, whether the CPU can access the memory or not.
 func TestTrial(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		d := set.Devices[0]

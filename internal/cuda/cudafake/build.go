@@ -1,15 +1,13 @@
-// Package cudafake builds a CUDA driver that needs no GPU, for tests of what
-// calls the driver through internal/cuda.
+// Package cudafake builds a CUDA driver that needs no GPU, for tests of code that calls the driver through
+// internal/cuda.
 //
-// Its device memory is host memory, work on a stream is done before the call
-// returns, and launches are written down instead of run, unless [Runs] asks for more.
-// What is captured is done when its graph is launched, in the strangest order that was asked for. It checks
-// what a real driver may let pass: every stream, event, kernel and memory must belong
-// to the calling thread's current context (or to a peer that it may access), host
-// memory in a copy must be pinned, and a copy to a peer is not captured.
+// Its device memory is host memory, work on a stream is done before the call returns, and launches are recorded instead
+// of run, unless [Runs] is set. Captured work is done when its graph is launched, in the most unusual order that its
+// dependencies allow. It checks conditions that a real driver may not check: every stream, event, kernel and memory
+// must belong to the calling thread's current context (or to a peer that it may access), host memory in a copy must be
+// pinned, and a copy to a peer is not captured.
 //
-// [Build] gives the library to open with cuda.Open, and [Inspect] the knobs of
-// that same library.
+// [Build] returns the library to open with cuda.Open, and [Inspect] the controls of the same library.
 package cudafake
 
 import (
@@ -35,14 +33,14 @@ var sources embed.FS
 
 // Flags for [Build]. Devices has its own function.
 const (
-	// Runs makes a driver whose streams work by themselves, as those of a GPU do, and that runs
-	// kernels of images that are shared objects, see package testdevices.
+	// Runs makes a driver with asynchronous streams, like those of a GPU, that runs the kernels of images that are
+	// shared objects, see package testdevices.
 	Runs = "-DFAKE_RUNS"
 
 	// Apart makes a driver whose devices allow no peer access.
 	Apart = "-DFAKE_APART"
 
-	// WithoutPeer leaves cuCtxEnablePeerAccess and cuMemcpyPeerAsync out.
+	// WithoutPeer omits cuCtxEnablePeerAccess and cuMemcpyPeerAsync.
 	WithoutPeer = "-DFAKE_WITHOUT_PEER"
 )
 
@@ -55,16 +53,14 @@ func Devices(n int) string { return fmt.Sprintf("-DFAKE_DEVICES=%d", n) }
 // Multiprocessors is the flag for devices with n multiprocessors instead of 4.
 func Multiprocessors(n int) string { return fmt.Sprintf("-DFAKE_MULTIPROCESSORS=%d", n) }
 
-// Shared is the flag for devices whose thread blocks may have so many bytes of shared memory instead
-// of 227 KiB.
+// Shared is the flag for devices with n bytes of shared memory per thread block instead of 227 KiB.
 func Shared(bytes int) string { return fmt.Sprintf("-DFAKE_SHARED=%d", bytes) }
 
-// Memory is the flag for devices of whose memory so many bytes are free at first, instead of 5 GiB.
+// Memory is the flag for devices with n bytes of free memory at first instead of 5 GiB.
 func Memory(bytes int) string { return fmt.Sprintf("-DFAKE_MEMORY=%d", bytes) }
 
-// Build compiles the fake driver with the given flags of the C compiler and
-// returns the library's path. Every call makes a driver with a state of its
-// own. The test is skipped when there is no C compiler.
+// Build compiles the fake driver with the given flags of the C compiler and returns the library's path. Every call
+// makes a driver with separate state. The test is skipped when there is no C compiler.
 func Build(tb testing.TB, flags ...string) string {
 	tb.Helper()
 	bytes, err := built(Compiler(tb), flags)
@@ -78,8 +74,8 @@ func Build(tb testing.TB, flags ...string) string {
 	return library
 }
 
-// drivers are those that this process has built, by the flags. Each file that a driver is loaded from
-// has a state of its own.
+// drivers are the drivers that this process has built, by flags. Each file that a driver is loaded from has separate
+// state.
 var drivers sync.Map
 
 func built(cc, flags []string) ([]byte, error) {
@@ -93,7 +89,7 @@ func built(cc, flags []string) ([]byte, error) {
 		}
 		library, err := build(cc[0], args)
 		if err == nil && keep {
-			_ = kept.Write(library) // else the next process builds it again
+			_ = kept.Write(library) // otherwise the next process builds it again
 		}
 		return library, err
 	}))
@@ -118,8 +114,8 @@ func build(cc string, args []string) (library []byte, err error) {
 	return os.ReadFile(file)
 }
 
-// entry is where a library is kept for other processes, in the folder .cache of the module that the test runs in: it is
-// named after all that decides what is built. Nothing is kept where there is no module.
+// entry is the file of a library for other processes, in the folder .cache of the module of the test. Its name depends
+// on everything that determines the build. Without a module nothing is stored.
 func entry(cc string, args []string) (kept cache.Entry, ok bool) {
 	root, err := ModuleRoot()
 	if err != nil {
@@ -137,7 +133,7 @@ func entry(cc string, args []string) (kept cache.Entry, ok bool) {
 		return err
 	}))
 	folder := cache.At(filepath.Join(root, ".cache")).Below("drivers")
-	return folder.Entry(fmt.Sprintf("%x.so", h.Sum(nil)[:12])), err == nil
+	return folder.Hashed("", h.Sum(nil)[:12], ".so"), err == nil
 }
 
 // ModuleRoot returns the folder of the module that a test runs in. It is an error if there is none.
@@ -155,7 +151,7 @@ func ModuleRoot() (string, error) {
 	return "", err
 }
 
-// Compiler returns the C compiler of this machine: CC, or else cc. It skips the test unless that builds a library.
+// Compiler returns the C compiler of this machine: CC, or cc. It skips the test unless the compiler builds a library.
 func Compiler(tb testing.TB) []string {
 	tb.Helper()
 	cc, err := compiler()
@@ -183,7 +179,7 @@ var compiler = sync.OnceValues(func() (cc []string, err error) {
 	return cc, nil
 })
 
-// unpack writes the sources to dir and returns those to compile.
+// unpack writes the sources to dir and returns the files to compile.
 func unpack(dir string) (units []string, err error) {
 	names, err := fs.Glob(sources, "testdata/*.[ch]")
 	if err != nil {

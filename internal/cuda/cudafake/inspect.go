@@ -60,10 +60,10 @@ import (
 	"unsafe"
 )
 
-// Opens tells whether drivers can be opened: not without cgo.
+// Opens reports whether drivers can be opened: not without cgo.
 const Opens = true
 
-// Fake is a hold on a fake driver's knobs and memory.
+// Fake gives access to the controls and the memory of a fake driver.
 type Fake struct{ knobs C.knobs }
 
 // Inspect opens the library that [Build] made. It is the same driver, with the
@@ -74,53 +74,51 @@ func Inspect(tb testing.TB, library string) *Fake {
 	defer C.free(unsafe.Pointer(path))
 	f := new(Fake)
 	if C.knobs_open(&f.knobs, path) == 0 {
-		tb.Fatalf("%s is no fake CUDA driver", library)
+		tb.Fatalf("%s: must be a fake CUDA driver", library)
 	}
 	return f
 }
 
-// Fail makes the next times calls of the named function, after skip that pass,
-// return the code and do nothing; with negative times all calls fail, and 0 takes the
-// order back. The name has no version suffix: cuMemAlloc.
+// Fail makes calls of the named function return the code and do nothing: after skip calls that succeed, the next times
+// calls; if times is negative all of them, and 0 ends the failures. The name has no version suffix: cuMemAlloc.
 func (f *Fake) Fail(call string, code, skip, times int) {
 	name := C.CString(call)
 	defer C.free(unsafe.Pointer(name))
 	C.knobs_fail(&f.knobs, name, C.int(code), C.long(skip), C.long(times))
 }
 
-// Kill makes each further call in the device's context return the code, as
-// after a sticky error. A code of 0 revives the device.
+// Kill makes each further call in the device's context return the code, as after a sticky error. A code of 0 ends this.
 func (f *Fake) Kill(device, code int) { C.knobs_kill(&f.knobs, C.int(device), C.int(code)) }
 
-// Link is what the way from one device to another does.
+// Link is the behavior of the link from one device to another.
 type Link int
 
-// The links. All are open at first.
+// The links. Open is the default.
 const (
 	LinkOpen   Link = iota
 	LinkClosed      // allows no peer access
 	LinkLying       // allows it, and changes one bit in the middle of each peer copy
 )
 
-// SetLink sets what the way from one device to another does, in that direction.
+// SetLink sets the behavior of the link from one device to another, in that direction.
 func (f *Fake) SetLink(from, to int, link Link) {
 	C.knobs_set_link(&f.knobs, C.int(from), C.int(to), C.int(link))
 }
 
-// Streams counts the live streams that were made with the priority.
+// Streams returns the number of live streams with the priority.
 func (f *Fake) Streams(priority int) int { return int(C.knobs_streams(&f.knobs, C.int(priority))) }
 
-// Calls counts the calls of the named function.
+// Calls returns the number of calls of the named function.
 func (f *Fake) Calls(call string) int {
 	name := C.CString(call)
 	defer C.free(unsafe.Pointer(name))
 	return int(C.knobs_calls(&f.knobs, name))
 }
 
-// Live counts what was made and not given up.
+// Live is the number of objects that were created and not destroyed.
 type Live struct{ Memory, Host, Streams, Events, Modules, Graphs, Contexts int }
 
-// Live counts what is alive on all devices, for tests of leaks.
+// Live returns the number of live objects on all devices, for tests of leaks.
 func (f *Fake) Live() Live {
 	count := func(kind C.int) int { return int(C.knobs_live(&f.knobs, kind)) }
 	return Live{
@@ -129,12 +127,12 @@ func (f *Fake) Live() Live {
 	}
 }
 
-// PrimaryFlags are the flags last set for the device's primary context.
+// PrimaryFlags returns the flags last set for the device's primary context.
 func (f *Fake) PrimaryFlags(device int) uint32 {
 	return uint32(C.knobs_primary_flags(&f.knobs, C.int(device)))
 }
 
-// Ran gives the names of the kernels that have run to their end, see [Runs]. None may run meanwhile.
+// Ran returns the names of the kernels that have completed, see [Runs]. None may run meanwhile.
 func Ran(tb testing.TB, library string) (kernels []string) {
 	tb.Helper()
 	f := Inspect(tb, library)
@@ -147,18 +145,18 @@ func Ran(tb testing.TB, library string) (kernels []string) {
 	}
 }
 
-// Launch is a launch as the driver saw it.
+// Launch is a recorded launch.
 type Launch struct {
 	Kernel      string
 	Device      int
 	Grid, Block [3]uint32
 	Shared      uint32
-	Early       bool // it may begin while what is queued before it still ends
+	Early       bool // it may begin before earlier work has ended
 	Cooperative bool // all its blocks run at the same time
 	Arg         []byte
 }
 
-// Launches gives the last 1024 launches, the oldest first. Nothing may be launched meanwhile.
+// Launches returns the last 1024 launches, the oldest first. Nothing may be launched meanwhile.
 func (f *Fake) Launches() []Launch {
 	n := C.knobs_launches(&f.knobs)
 	var all []Launch

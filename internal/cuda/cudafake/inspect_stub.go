@@ -4,8 +4,8 @@ package cudafake
 
 import "testing"
 
-// Opens tells whether drivers can be opened: not without cgo.
+// Opens reports whether drivers can be opened: not without cgo.
 const Opens = false
 
-// Ran gives no kernel: without cgo no driver is loaded.
+// Ran returns nil: without cgo no driver is loaded.
 func Ran(testing.TB, string) (kernels []string) { return nil }

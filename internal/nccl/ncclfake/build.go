@@ -1,8 +1,8 @@
-// Package ncclfake builds an NCCL library that needs no GPU, for tests of what calls NCCL through internal/nccl.
+// Package ncclfake builds an NCCL library that needs no GPU, for tests of code that calls NCCL through internal/nccl.
 //
-// Its device memory is memory of the host, as that of package cudafake. Messages go through sockets of the host between
-// processes, in order, and a message is queued, for NCCL, when it has arrived. The variable NCCLFAKE of a process has
-// it hang, fail or corrupt what it carries: see nccl.c.
+// Its device memory is host memory, as in package cudafake. Messages between processes are sent through sockets of the
+// host, in order, and a message counts as queued when it has arrived. The variable NCCLFAKE of a process makes it hang,
+// fail or corrupt messages: see nccl.c.
 package ncclfake
 
 import (
@@ -19,7 +19,7 @@ import (
 //go:embed testdata/nccl.c
 var source []byte
 
-// Build compiles the library and returns its path. The test is skipped where there is no C compiler.
+// Build compiles the library and returns its path. It skips the test if there is no C compiler.
 func Build(tb testing.TB) string {
 	tb.Helper()
 	dir := tb.TempDir()

@@ -7,16 +7,17 @@ import (
 	"slices"
 )
 
-// What PTX makes of integers: the negative of one, and the largest or smallest of two.
+// PTX instructions: the negative of an integer, and the larger or smaller of two.
 var (
 	body     = regexp.MustCompile(`\.(?:entry|func) `)
 	negative = regexp.MustCompile(`neg\.s32\s+(%r\d+), %r\d+;`)
 	extremum = regexp.MustCompile(`(max|min)\.s32\s+(%r\d+), (\S+), (\S+);`)
 )
 
-// LostSigns returns where an image has the largest or smallest of three integers, one of them negated, as max(a, max(b,
-// -c)). Of these NVRTC 13.0 to 13.3 make one instruction for sm_90 and later, and lose the sign; where one of the three
-// is 0 they make another, which is right. The image was compiled with -lineinfo: it has its PTX then.
+// LostSigns returns where an image computes the largest or smallest of three integers, one of them negated, as max(a,
+// max(b, -c)). NVRTC 13.0 to 13.3 compile these to one instruction for sm_90 and later, and lose the sign; if one of
+// the three is 0 they use another one, which is correct. The image must be compiled with -lineinfo, so that it has its
+// PTX.
 func LostSigns(image []byte) (found []string) {
 	text := bytes.ReplaceAll(image, []byte{0}, []byte{'\n'})
 	starts := body.FindAllIndex(text, -1)

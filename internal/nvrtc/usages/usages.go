@@ -1,5 +1,5 @@
-// Package usages tells tests what kernels need of a multiprocessor, and compiles each program once: what
-// the compiler said is kept in a folder, by all that it depends on.
+// Package usages returns the resource usage of kernels to tests, and compiles each program once: the compiler's log is
+// stored in a folder, by everything that it depends on.
 package usages
 
 import (
@@ -14,11 +14,12 @@ import (
 	"github.com/halox/halox/internal/nvrtc"
 )
 
-// verbose has the compiler say what kernels need.
+// verbose makes the compiler print the resource usage.
 const verbose = "--ptxas-options=-v"
 
-// Of compiles a source with the options, or reads from the folder what that gave before, and returns what
-// its kernels need. It refuses what compilers are known to get wrong. A folder that cannot be written keeps nothing.
+// Of compiles a source with the options, or reads the log of an earlier compilation from the folder, and returns the
+// resource usage of its kernels. It rejects programs that compilers are known to compile wrongly. If the folder cannot
+// be written, nothing is stored.
 func Of(c *nvrtc.Compiler, folder string, s nvrtc.Source, options []string) ([]nvrtc.KernelUsage, error) {
 	options = append(options[:len(options):len(options)], verbose)
 	key, err := keyOf(c, s, options)
@@ -34,7 +35,7 @@ func Of(c *nvrtc.Compiler, folder string, s nvrtc.Source, options []string) ([]n
 		return nil, err
 	}
 	if lost := LostSigns(r.Image); len(lost) > 0 {
-		return nil, fmt.Errorf("compilers lose the sign of what is negated here: %q", lost)
+		return nil, fmt.Errorf("compilers lose the sign of a negated integer here: %q", lost)
 	}
 	found, err := parse(r.Log)
 	if err == nil {
@@ -46,12 +47,12 @@ func Of(c *nvrtc.Compiler, folder string, s nvrtc.Source, options []string) ([]n
 func parse(log string) ([]nvrtc.KernelUsage, error) {
 	found := nvrtc.ParseUsage(log)
 	if len(found) == 0 {
-		return nil, errors.New("the compiler reports no kernel:\n" + log)
+		return nil, errors.New("the compiler reports no kernels:\n" + log)
 	}
 	return found, nil
 }
 
-// keyOf names all that the log depends on: the version of the compiler, the options and the sources.
+// keyOf returns a hash of everything that the log depends on: the version of the compiler, the options and the sources.
 func keyOf(c *nvrtc.Compiler, s nvrtc.Source, options []string) (string, error) {
 	major, minor, err := c.Version()
 	if err != nil {
@@ -67,7 +68,7 @@ func keyOf(c *nvrtc.Compiler, s nvrtc.Source, options []string) (string, error) 
 	return fmt.Sprintf("%x", h.Sum(nil)[:12]), nil
 }
 
-// keep writes a file at once as a whole: other processes may read it.
+// keep writes a file atomically: other processes may read it.
 func keep(file, text string) {
 	if os.MkdirAll(filepath.Dir(file), 0o755) != nil {
 		return

@@ -1,8 +1,8 @@
-// An NVRTC that compiles for the CPU, by the C++ compiler of this machine: what it returns for a cubin is a
-// shared object, with two symbols for each kernel: the size of its argument, and a function that launches it.
+// An NVRTC that compiles for the CPU with the C++ compiler of this machine. In place of a cubin it returns a shared
+// object with two symbols for each kernel: the size of its argument, and a function that launches it.
 //
-// Its options are -DINCLUDE, the folder of cpu/program.h and cpu/run.o, and -DCOMPILER, with the options by which that has
-// compiled these.
+// Its options are -DINCLUDE, the folder of cpu/program.h and cpu/run.o, and -DCOMPILER, the compiler with the options
+// used to compile these.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -71,7 +71,7 @@ std::string launchers(const std::string &text) {
 	return out;
 }
 
-// run runs a command, and returns whether that worked. What it says is added to the log.
+// run runs a command, and returns whether it succeeded. Its output is added to the log.
 bool run(const std::string &command, std::string &log) {
 	FILE *p = popen((command + " 2>&1").c_str(), "r");
 	if (!p) return false;
@@ -85,7 +85,7 @@ bool compile(Program &p, const std::string &dir, const std::vector<std::string> 
 		if (!write(dir + "/" + h.first, h.second)) return false;
 	const std::string source = dir + "/" + p.name, unit = dir + "/unit.cc", image = dir + "/image.so";
 	const std::string include = " -I" + quoted(INCLUDE);
-	// The macros of cpu/program.h stay as they are: that is compiled once for all programs.
+	// The macros of cpu/program.h are not expanded, because it is compiled once for all programs.
 	std::string flags = include + " -I" + quoted(dir) + " -DCPU_RUN";
 	for (const std::string &o : options) {
 		if (o.rfind("--define-macro=", 0) == 0) flags += " -D" + quoted(o.substr(15));
@@ -109,7 +109,7 @@ extern "C" {
 
 const char *nvrtcGetErrorString(int code) { return code == SUCCESS ? "NVRTC_SUCCESS" : "NVRTC_ERROR_COMPILATION"; }
 
-int nvrtcVersion(int *major, int *minor) { return *major = 99, *minor = 0, SUCCESS; } // no real one
+int nvrtcVersion(int *major, int *minor) { return *major = 99, *minor = 0, SUCCESS; } // not a real version
 
 int nvrtcGetNumSupportedArchs(int *count) { return *count = 1, SUCCESS; }
 

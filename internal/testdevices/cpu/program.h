@@ -1,3 +1,3 @@
-// What each program begins with. It is compiled once, with all that it includes.
+// The prefix of each program. It is compiled once, with everything that it includes.
 #define CPU_RUN "cpu/run.h"
 #include "cpu/cuda.h"

@@ -1,4 +1,4 @@
-// How the threads of a launch are scheduled, see run.h. Each program has this of its own.
+// The scheduling of the threads of a launch, see run.h. Each program has a separate copy.
 #include "cpu/program.h"
 
 namespace cpu {
@@ -7,7 +7,7 @@ __thread Worker *self;
 
 #ifdef __x86_64__
 
-// cpu_switch saves the registers that a function preserves on the stack, and takes those of another stack.
+// cpu_switch saves the callee-saved registers on the stack, and restores those of another stack.
 extern "C" __attribute__((visibility("hidden"))) void cpu_switch(void **save, void *load);
 asm(R"(
 	.text
@@ -36,7 +36,7 @@ static void go(Context &from, Context &to) { cpu_switch(&from.stack, to.stack); 
 static void begin(Context &c, char *stack, size_t size, void (*run)()) {
 	void **top = (void **)(stack + size) - 2; // as after a call: 8 bytes beyond a multiple of 16
 	*top = (void *)run;
-	c.stack = top - 6; // registers, of any values
+	c.stack = top - 6; // registers, with arbitrary values
 }
 
 #else
@@ -60,10 +60,10 @@ static long long now(clockid_t clock) {
 long long nanoseconds() { return now(CLOCK_MONOTONIC); }
 long long processor_nanoseconds() { return now(CLOCK_PROCESS_CPUTIME_ID); }
 
-// pause gives the processor back to the scheduler of the block.
+// pause returns the processor to the scheduler of the block.
 void pause() { go(self->current->at, self->scheduler); }
 
-// yield lets other threads of the block run, before a thread looks at memory again.
+// yield lets other threads of the block run, before a thread reads memory again.
 void yield() {
 	self->polled = true;
 	pause();
@@ -120,8 +120,8 @@ __attribute__((noinline)) static void run_threads() {
 	self->current->waits = false;
 }
 
-// A fiber may run blocks on one thread of the operating system after another. Hence nothing here may keep
-// where self lies.
+// A fiber may run blocks on different operating system threads in turn. Hence nothing here may keep the address of
+// self.
 static void run_fiber() {
 	for (;;) {
 		run_threads();
@@ -137,7 +137,7 @@ static Fiber *new_fiber() {
 	return f;
 }
 
-// resume runs a fiber until it waits or has no thread to run any more.
+// resume runs a fiber until it waits or has no more threads to run.
 static void resume(Fiber *f) {
 	Worker *w = self;
 	const Dim3 &block = w->launch->block;
@@ -158,8 +158,8 @@ static Fiber *take(Fiber *&list) {
 
 static void *help(void *launch);
 
-// stalled is called when all threads of a block have looked at memory in vain for some time: another block
-// may have to run.
+// stalled is called when all threads of a block have polled memory without success for some time: another block may
+// have to run.
 static void stalled(Launch *l) {
 	if (__atomic_load_n(&l->next, __ATOMIC_RELAXED) >= l->blocks) return;
 	pthread_mutex_lock(&l->mutex);
@@ -167,8 +167,9 @@ static void stalled(Launch *l) {
 	pthread_mutex_unlock(&l->mutex);
 }
 
-// rest gives the processor to other threads of the operating system after a round in which no thread of a block went on. Who
-// waits for long sleeps, and leaves it to those that it waits for, which may be of other processes.
+// rest yields the processor to other operating system threads after a round in which no thread of a block made
+// progress. After a long wait it sleeps, so that the threads that it waits for can run, which may be in other
+// processes.
 static void rest(int rounds) {
 	const timespec nap = {0, 200000};
 	if (rounds < 1000) sched_yield();
@@ -190,7 +191,7 @@ static void run_block(unsigned long long n) {
 	memset(w->shared, 0xcb, l->shared);
 	memset(w->shared + l->shared, GUARD_BYTE, GUARD);
 	int idle_rounds = 0;
-	Fiber *round = 0; // the fiber with which the present round began
+	Fiber *round = 0; // the fiber with which the current round began
 	while (!__atomic_load_n(&l->trapped, __ATOMIC_RELAXED)) {
 		if (w->next < w->threads) {
 			if (!w->idle) w->idle = new_fiber(), w->idle->next = 0;
@@ -228,11 +229,11 @@ static void run_block(unsigned long long n) {
 		}
 }
 
-static Worker *workers; // that run nothing now, with their stacks
+static Worker *workers; // idle workers, with their stacks
 static pthread_mutex_t workers_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void work(Launch *l) {
-	setpriority(PRIO_PROCESS, 0, 10); // of this thread: those go first that blocks wait for, such as proxies
+	setpriority(PRIO_PROCESS, 0, 10); // lower priority for this thread: threads that blocks wait for run first
 	pthread_mutex_lock(&workers_mutex);
 	Worker *w = workers;
 	if (w) workers = w->pool;
@@ -261,7 +262,7 @@ static void *help(void *launch) {
 	return 0;
 }
 
-// run makes a launch, and returns whether it trapped.
+// run performs a launch, and returns whether it trapped.
 int run(Kernel kernel, const void *argument, const unsigned *grid, const unsigned *block, unsigned shared) {
 	static unsigned launches;
 	Launch l = {};

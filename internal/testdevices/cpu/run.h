@@ -1,16 +1,16 @@
-// Runs kernels on the CPU. A thread block runs on an operating system's thread, and its threads are fibers
-// there: one runs until it waits for others at a barrier, in a shuffle, or for memory. Where all threads of a
-// block wait for memory for some time, other blocks of the launch run beside it, on threads of their own.
+// Runs kernels on the CPU. A thread block runs on an operating system thread, and its threads are fibers there: one
+// runs until it waits for others at a barrier, in a shuffle, or for memory. If all threads of a block wait for memory
+// for some time, other blocks of the launch run concurrently, on separate threads.
 //
-// It finds what a GPU may let pass: threads that wait for each other for ever, and stores beyond shared memory.
+// It detects errors that a GPU may not: threads that wait for each other forever, and stores beyond shared memory.
 //
-// This is what kernels call; run.cc has the rest, which is compiled once for all programs.
+// This is the interface for kernels; run.cc has the rest, which is compiled once for all programs.
 #pragma once
 
 #define __global__
 #define __grid_constant__
 
-// Each thread block runs on a thread of its own, or after another one.
+// Thread-local: each thread block runs on a separate thread, or after another one.
 #define __shared__ static thread_local
 
 #include <pthread.h>
@@ -30,13 +30,13 @@ struct Dim3 {
 
 typedef void (*Kernel)(const void *argument);
 
-// All that the thread blocks of a launch share.
+// Data shared by the thread blocks of a launch.
 struct Launch {
 	Kernel kernel;
 	const void *argument;
 	Dim3 grid, block;
 	unsigned shared, number;
-	unsigned long long next, blocks; // the next block to run, and all
+	unsigned long long next, blocks; // index of the next block to run, and number of blocks
 	int trapped;
 	pthread_mutex_t mutex;
 	pthread_t helpers[1024];
@@ -45,7 +45,7 @@ struct Launch {
 
 enum { STACK = 128 << 10, WARPS = 32, GUARD = 4096, GUARD_BYTE = 0x5c };
 
-// Where a fiber, or the scheduler of a block, goes on.
+// The saved state of a fiber, or of the scheduler of a block.
 #ifdef __x86_64__
 
 struct Context {
@@ -63,30 +63,30 @@ struct Context {
 struct Fiber {
 	Context at;
 	char *stack;
-	bool fresh, waits, parked; // it has not run yet; it is in a kernel, or there at a barrier
+	bool fresh, waits, parked; // it has not run yet; it is in a kernel; it is at a barrier
 	unsigned thread;
 	Fiber *next;
 };
 
-// The values that the lanes of a warp exchange, those of two shuffles in turn.
+// The values that the lanes of a warp exchange, for alternate shuffles.
 struct Warp {
 	uint64_t slot[2][32];
 	unsigned arrived, live, turn;
 };
 
-// What one thread of the operating system runs: a block at a time.
+// The state of an operating system thread, which runs one block at a time.
 struct Worker {
 	Launch *launch;
 	Dim3 block_idx, thread_idx;
-	unsigned threads, next, alive; // of the block; the next to begin; those that have not ended
-	bool backwards;                // in which order they begin
+	unsigned threads, next, alive; // of the block: number of threads; the next to start; those that have not ended
+	bool backwards;                // whether threads start in reverse order
 	unsigned arrived, turn;        // at barriers
 	bool all, result[2];
 	Warp warp[WARPS];
-	Fiber *current, *idle, *first, **last; // fibers without a thread, and those that go on in turns
-	Fiber *parked;                         // those at a barrier
+	Fiber *current, *idle, *first, **last; // fibers without a thread; queue of runnable fibers
+	Fiber *parked;                         // fibers at a barrier
 	Context scheduler;
-	bool progress, polled; // since the fibers that wait ran before
+	bool progress, polled; // since the waiting fibers last ran
 	char *shared;
 	unsigned shared_size;
 	Worker *pool;
@@ -94,7 +94,7 @@ struct Worker {
 
 extern __thread Worker *self;
 
-// yield lets other threads of the block run, before a thread looks at memory again.
+// yield lets other threads of the block run, before a thread reads memory again.
 void yield();
 
 // trap ends the launch.
@@ -103,15 +103,15 @@ void trap(const char *why);
 // barrier waits for all threads of the block that have not ended, and returns whether all passed true.
 bool barrier(bool v);
 
-// run makes a launch, and returns whether it trapped.
+// run performs a launch, and returns whether it trapped.
 int run(Kernel kernel, const void *argument, const unsigned *grid, const unsigned *block, unsigned shared);
 
 long long nanoseconds();
 
-// processor_nanoseconds returns the processor time that this process has had.
+// processor_nanoseconds returns the processor time used by this process.
 long long processor_nanoseconds();
 
-// pause gives the processor back to the scheduler of the block.
+// pause returns the processor to the scheduler of the block.
 void pause();
 
 inline void open_shuffle(Warp &w) { w.arrived = 0, w.turn++, self->progress = true; }

@@ -1,5 +1,5 @@
-// What the sources need of CUDA to be compiled as C++ for the CPU, and to be read by clangd. CPU_RUN is the
-// header that says how the threads of a launch run; without it they run one after the other.
+// The part of CUDA with which the sources compile as C++ for the CPU, and for clangd. CPU_RUN is the header that runs
+// the threads of a launch; without it they run one at a time.
 #pragma once
 
 #include <math.h>
@@ -70,8 +70,8 @@ inline double __hiloint2double(int high, int low) {
 	return same_bits<double>((unsigned long long)(unsigned)high << 32 | (unsigned)low);
 }
 
-// Sums rounded down and up, of numbers whose sum is far from overflow. The rounding error of a sum is a number
-// itself, which tells on which side the sum rounded to nearest lies.
+// Sums rounded down and up, of numbers whose sum is far from overflow. The rounding error of a sum is exactly
+// representable, and its sign shows on which side the rounded sum is.
 inline double rounding_error(double a, double b) {
 	const double sum = a + b, part = sum - a;
 	return (a - (sum - part)) + (b - part);

@@ -1,4 +1,4 @@
-// The twins of device.cuh on the CPU. Loads that a kernel polls let other threads run.
+// The counterparts of device.cuh on the CPU. Loads in polling loops let other threads run.
 #pragma once
 
 inline void grid_dependency_wait() {}
@@ -16,7 +16,7 @@ inline u64 load_relaxed_sys(const u64 *from) { return cpu::yield(), __atomic_loa
 inline u64 load_relaxed_gpu(const u64 *from) { return load_relaxed_sys(from); }
 inline u64 add_ordered_gpu(u64 *to, u64 value) { return __atomic_fetch_add(to, value, __ATOMIC_ACQ_REL); }
 
-// As the model of a GPU allows, the two words are stored and loaded one by one, in an order that changes.
+// As the memory model of a GPU allows, the two words are stored and loaded separately, in a varying order.
 inline void store_relaxed_sys(u64 *to, u64 low, u64 high) {
 	const bool first = threadIdx.x & 1;
 	store_relaxed_sys(to + first, first ? high : low);
@@ -33,9 +33,9 @@ inline bool try_lock(u64 *lock) {
 }
 inline void unlock(u64 *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
 
-enum { HOST_READS_APART = 1 }; // a poll takes long
+enum { HOST_READS_APART = 1 }; // polls are slow
 inline void spin(unsigned) { cpu::yield(); }
-#ifdef PROCESSOR_TIME // time limits do not depend on what else runs on the machine
+#ifdef PROCESSOR_TIME // time limits do not depend on other load of the machine
 inline i64 nanoseconds() { return cpu::processor_nanoseconds(); }
 #else
 inline i64 nanoseconds() { return cpu::nanoseconds(); }
@@ -47,7 +47,8 @@ inline void prefetch_l2(const void *) {}
 inline void commit_async() {}
 template <int> inline void wait_async() {}
 
-// As on a GPU, shared memory has addresses of 32 bits from a small one on, and an access is aligned and within it.
+// As on a GPU, shared memory has 32-bit addresses that start at a small one, and an access must be aligned and in
+// bounds.
 typedef unsigned SharedAddress;
 enum { SHARED_BEGIN = 1024 };
 inline SharedAddress shared_address(const void *p) {

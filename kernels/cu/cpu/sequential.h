@@ -1,5 +1,5 @@
-// The threads of a launch run one after the other, without waits: for kernels whose threads do not need each
-// other, apart from reductions.
+// The threads of a launch run one at a time, without waits: for kernels whose threads are independent, except in
+// reductions.
 #pragma once
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Package kerneltest is what the tests of several packages of kernels share: a device with arrays to
-// try kernels on, one to time them on, and checks of all programs that a package compiles.
+// Package kerneltest contains helpers shared by the tests of the packages of kernels: a device with arrays to run
+// kernels on, one to time them on, and checks of all programs that a package compiles.
 package kerneltest
 
 import (
@@ -18,9 +18,9 @@ import (
 )
 
 // Limit is how long tests wait for a device.
-const Limit = 2 * time.Minute
+const Limit = 5 * time.Minute
 
-// Bench is one device with arrays to try kernels on.
+// Bench is one device with arrays to run kernels on.
 type Bench struct {
 	T        *testing.T
 	Device   *streams.Device
@@ -36,8 +36,7 @@ func NewBench(t *testing.T, s *testdevices.Set) *Bench {
 	return b
 }
 
-// Array makes an array over box with ghosts of one layer and puts values in
-// it, padding included.
+// Array creates an array over box with ghosts of one layer and stores values in it, including padding.
 func (b *Bench) Array(box domain.Box, dims int, values []float64) kernels.Array {
 	b.T.Helper()
 	l := test.Must(domain.NewLayout(box, domain.UniformRadius(dims, 1), 8))(b.T)
@@ -47,7 +46,7 @@ func (b *Bench) Array(box domain.Box, dims int, values []float64) kernels.Array 
 	return kernels.Array{Data: m.All(), Layout: l}
 }
 
-// Do checks what was queued and waits for it.
+// Do checks the errors of queuing and waits for the work.
 func (b *Bench) Do(errs ...error) {
 	b.T.Helper()
 	for _, err := range append(errs, b.Stream.Sync(Limit)) {
@@ -69,7 +68,7 @@ func Put[T any](b *Bench, dst streams.Span, values []T) {
 	b.Do(b.Stream.Copy(dst, host.All()), b.Stream.Sync(Limit), host.Close())
 }
 
-// Upload puts values into memory of their size.
+// Upload allocates memory for values and copies them to it.
 func Upload[T any](b *Bench, values []T) streams.Span {
 	b.T.Helper()
 	m := test.Must(b.Device.Alloc(int64(len(values)) * int64(unsafe.Sizeof(values[0]))))(b.T)
@@ -83,7 +82,7 @@ func pinned[T any](s streams.Span) []T {
 	return streams.View[T](s.Memory.Bytes()[s.Offset:][:s.Length])
 }
 
-// Get copies values from there.
+// Get copies values from memory of the device.
 func Get[T any](b *Bench, src streams.Span) []T {
 	b.T.Helper()
 	if src.Memory.Pinned() {
@@ -105,8 +104,8 @@ func Noise(n int64) []float64 {
 	return v
 }
 
-// Shapes are boxes that take every way through the kernels: streams in z with and
-// without remainders, thin slabs, single points, boxes off the origin.
+// Shapes returns boxes that cover all branches of the kernels: streams in z with and without remainders, thin
+// slabs, single points, boxes off the origin.
 func Shapes() []domain.Vec {
 	return []domain.Vec{
 		{70, 19, 67}, {64, 4, 64}, {1, 33, 40}, {200, 1, 9}, {9, 300, 1}, {1, 1, 1}, {3, 1, 2}, {130, 130, 1},
@@ -125,12 +124,12 @@ func EachPoint(b domain.Box, f func(p domain.Vec)) {
 	}
 }
 
-// Near reports whether sums agree that were taken in different orders.
+// Near reports whether sums taken in different orders agree.
 func Near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(b) }
 
 // Apply is a stencil at one point, where at is the value at an offset, summed as stencil.Stencil defines it.
 func Apply[T float32 | float64](s stencil.Stencil, at func(o domain.Vec) T) T {
-	u := T(T(s.Centre) * at(domain.Vec{}))
+	u := T(T(s.Center) * at(domain.Vec{}))
 	for _, g := range s.Groups {
 		var sum T
 		for i, part := range g.Parts {

@@ -17,8 +17,8 @@ import (
 	"github.com/halox/halox/kernels/internal/source"
 )
 
-// CompileWithoutSpills wants programs to compile for each generation of GPUs, see testdevices.Generations, and to keep
-// their variables in registers.
+// CompileWithoutSpills fails the test unless programs compile for each generation of GPUs, see
+// testdevices.Generations, and keep their variables in registers.
 func CompileWithoutSpills(t *testing.T, programs ...kernels.Program) {
 	t.Helper()
 	testdevices.Once(t)
@@ -30,8 +30,8 @@ func CompileWithoutSpills(t *testing.T, programs ...kernels.Program) {
 	}
 }
 
-// WithoutSpills wants a program to compile for one generation, in a subtest beside others, and to keep its variables in
-// registers.
+// WithoutSpills fails the test unless a program compiles for one generation and keeps its variables in registers.
+// It runs as a parallel subtest.
 func WithoutSpills(t *testing.T, c *nvrtc.Compiler, name string, p kernels.Program, arch string) {
 	t.Run(arch+"/"+name, func(t *testing.T) {
 		t.Parallel()
@@ -44,8 +44,8 @@ func WithoutSpills(t *testing.T, c *nvrtc.Compiler, name string, p kernels.Progr
 	})
 }
 
-// usage returns what the kernels of a program use. What the compiler said is kept in the folder .cache of the
-// module, which lies two folders above that of the test.
+// usage returns the resource usage of the kernels of a program. The output of the compiler is cached in the folder
+// .cache of the module, two folders above that of the test.
 func usage(t *testing.T, c *nvrtc.Compiler, p kernels.Program, arch string) []nvrtc.KernelUsage {
 	t.Helper()
 	text := nvrtc.Source{Name: p.File}
@@ -60,32 +60,32 @@ func usage(t *testing.T, c *nvrtc.Compiler, p kernels.Program, arch string) []nv
 	return test.Must(usages.Of(c, "../../.cache/usages", text, source.Options(arch, p.Defines...)))(t)
 }
 
-// PTX returns what the compiler makes of a program for GPUs newer than those that it knows.
+// PTX returns the PTX of a program for GPUs newer than the compiler supports.
 func PTX(t *testing.T, c *kernels.Compiler, p kernels.Program) string {
 	t.Helper()
 	return string(test.Must(c.Image(p, "sm_999"))(t))
 }
 
-// AcquireAndRelease wants the kernels of a program to wait for other GPUs by acquires and to signal by
-// releases, and by no fence, which would cost more.
+// AcquireAndRelease fails the test unless the kernels of a program wait for other GPUs by acquires and signal by
+// releases, and use no fences, which would cost more.
 func AcquireAndRelease(t *testing.T, p kernels.Program) {
 	t.Helper()
 	testdevices.Once(t)
 	text := PTX(t, testdevices.CachingCompiler(t), p)
 	for _, has := range []string{"ld.acquire.sys", "red.release.sys"} {
 		if !strings.Contains(text, has) {
-			t.Errorf("no %s", has)
+			t.Errorf("PTX must contain %s", has)
 		}
 	}
 	for _, hasNot := range []string{"membar", "fence."} {
 		if strings.Contains(text, hasNot) {
-			t.Errorf("%s in it", hasNot)
+			t.Errorf("PTX must not contain %s", hasNot)
 		}
 	}
 }
 
-// CompileAsCPP wants programs to compile as C++ with their mirrors, where there is no NVRTC either: one of
-// each file and type.
+// CompileAsCPP fails the test unless programs compile as C++ with their mirrors, which needs no NVRTC: one of each
+// file and type.
 func CompileAsCPP(t *testing.T, programs ...kernels.Program) {
 	t.Helper()
 	testdevices.Once(t)
@@ -111,17 +111,17 @@ func CompileAsCPP(t *testing.T, programs ...kernels.Program) {
 	}
 }
 
-// CPP returns a C++ compiler, and the flags with which editors read the sources in a folder too: they have
-// what stands for CUDA on a CPU. It skips the test without one, and where the sources of tests are not.
+// CPP returns a C++ compiler, and the flags with which editors read the sources of a folder: headers that replace
+// CUDA on a CPU. It skips the test without a compiler, or if the sources of tests are missing.
 func CPP(t *testing.T, folder string) (compiler string, flags []string) {
 	t.Helper()
-	compiler, err := exec.LookPath("g++")
+	compiler, err := testdevices.CPlusPlus()
 	if err != nil {
 		t.Skip("SKIPPED: no C++ compiler: ", err)
 	}
 	text, err := os.ReadFile(filepath.Join(folder, "compile_flags.txt"))
 	if err != nil {
-		t.Skip("SKIPPED: the CUDA sources are not here: ", err)
+		t.Skip("SKIPPED: the CUDA sources are missing: ", err)
 	}
 	flags = []string{"-I" + test.Must(filepath.Abs(folder))(t), "-fsyntax-only"}
 	for flag := range strings.Lines(string(text)) {
@@ -145,10 +145,10 @@ func writeSources(t *testing.T, p kernels.Program) (dir string) {
 	return dir
 }
 
-// argument finds the types of kernels' arguments.
+// argument finds the types of kernel arguments.
 var argument = regexp.MustCompile(`const __grid_constant__ (\w+)`)
 
-// MirrorArguments wants every argument of a kernel to have its mirror in Go.
+// MirrorArguments fails the test unless every kernel argument has a mirror in Go.
 func MirrorArguments(t *testing.T, programs ...kernels.Program) {
 	t.Helper()
 	for _, p := range programs {
@@ -156,7 +156,7 @@ func MirrorArguments(t *testing.T, programs ...kernels.Program) {
 		for _, found := range argument.FindAllStringSubmatch(text, -1) {
 			name := found[1]
 			if name != "i64" && !strings.Contains(layout, "sizeof("+name+") ==") {
-				t.Errorf("%s: no mirror of %s", p.File, name)
+				t.Errorf("%s: must have a mirror of %s", p.File, name)
 			}
 		}
 	}

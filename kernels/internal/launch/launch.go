@@ -1,5 +1,5 @@
-// Package launch makes the launches of halox's own kernels ready: their arguments, their grids of
-// threads, and how they are told where the points of a field lie.
+// Package launch prepares the launches of halox's own kernels: their arguments, their grids of threads, and the
+// layout of fields.
 package launch
 
 import (
@@ -9,34 +9,35 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// New makes a launch of a kernel of halox ready: each waits by itself for what is queued before it,
-// see grid_dependency_wait in device.cuh.
+// New prepares a launch of a kernel of halox. Each of these kernels waits for earlier work itself, see
+// grid_dependency_wait in device.cuh.
 func New(d *streams.Device, spec streams.KernelSpec) (*streams.Kernel, error) {
 	spec.Early = true
 	return d.NewKernel(spec)
 }
 
-// Argument returns the bytes of a kernel's parameter, which Go and C lay out alike: a kernels.Mirror checks it.
+// Argument returns the bytes of a kernel parameter, which has the same layout in Go and C, as a kernels.Mirror
+// checks.
 func Argument[T any](arg *T) []byte {
 	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(arg)), unsafe.Sizeof(*arg))...)
 }
 
-// Values returns what lies in memory as the CPU sees it.
+// Values returns the content of memory as seen by the CPU.
 func Values[T any](s streams.Span) []T {
 	return streams.View[T](s.Memory.Bytes()[s.Offset : s.Offset+s.Length])
 }
 
-// BlockSize is how many threads a block has, where nothing speaks for another number.
+// BlockSize is the default number of threads per block.
 const BlockSize = 256
 
-// FlatGrid returns the blocks along x for points of work, a point a thread up
-// to some multiple of what a GPU holds at once.
+// FlatGrid returns the number of blocks along x for points of work: one thread per point, up to some multiple of
+// the resident threads of a GPU.
 func FlatGrid(points int64) int {
 	const most = 4096
 	return int(min(most, (points+BlockSize-1)/BlockSize))
 }
 
-// Region is struct Region of common.cuh: where the points of a box begin, and how many they are.
+// Region is struct Region of common.cuh: the first point of a box and its numbers of points.
 type Region struct {
 	first, nx, ny, nz int64
 }
@@ -52,11 +53,10 @@ type Strides struct {
 	pitch, plane int64
 }
 
-// StridesOf returns those of a layout.
+// StridesOf returns the strides of a layout.
 func StridesOf(l domain.Layout) Strides { return Strides{l.Pitch, l.Plane} }
 
-// EachRow calls f with the place of the first point of every row of the box,
-// in order of memory.
+// EachRow calls f with the offset of the first point of every row of the box, in memory order.
 func EachRow(l domain.Layout, b domain.Box, f func(first int64)) {
 	if b.Empty() {
 		return

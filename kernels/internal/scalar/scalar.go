@@ -1,44 +1,36 @@
-// Package scalar says what the numbers are made of that kernels add and compare, and how CUDA C++
-// calls it.
+// Package scalar says which numbers kernels add and compare, and what CUDA C++ calls them.
 package scalar
 
 import (
 	"fmt"
 	"slices"
 
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/domain"
 )
 
-// Scalar is a number that is not made of others.
-type Scalar struct {
-	Number kernels.Number
-	Name   string // in C++
-	Size   int    // bytes
+// All are the scalars that kernels add and compare, in the order of enum Scalar of move.cu.
+var All = []domain.Element{domain.Float32, domain.Float64, domain.Int32, domain.Int64}
+
+// names are the scalars in CUDA C++.
+var names = map[domain.Element]string{
+	domain.Float32: "float", domain.Float64: "double", domain.Int8: "signed char", domain.Uint8: "unsigned char",
+	domain.Int16: "short", domain.Uint16: "unsigned short", domain.Int32: "int", domain.Uint32: "unsigned",
+	domain.Int64: "long long", domain.Uint64: "unsigned long long",
 }
 
-// All are the scalars, in the order of enum Scalar of move.cu.
-var All = []Scalar{{"float32", "float", 4}, {"float64", "double", 8}, {"int32", "int", 4}, {"int64", "i64", 8}}
+// CName returns the name of a real or an integer in CUDA C++.
+func CName(e domain.Element) string { return names[e] }
 
-// Place returns the place of a scalar among all, -1 if the number is none.
-func Place(n kernels.Number) int {
-	return slices.IndexFunc(All, func(s Scalar) bool { return s.Number == n })
-}
+// Place returns the place of a scalar among all, -1 if it is not one of them.
+func Place(e domain.Element) int { return slices.Index(All, e) }
 
-// Of returns the place among the scalars of what n is made of, and how many
-// of them it takes: two for a complex number, whose sums are those of its parts.
-func Of(n kernels.Number) (place, count int, err error) {
-	count = 1
-	switch n {
-	case "complex64":
-		n, count = "float32", 2
-	case "complex128":
-		n, count = "float64", 2
+// Check returns an error unless kernels can add and compare the elements, or both parts of a complex one.
+func Check(e domain.Element) error {
+	if Place(e.Scalar()) < 0 {
+		return fmt.Errorf("element: must be float32, float64, int32, int64, complex64 or complex128, got %q", e)
 	}
-	if place = Place(n); place < 0 {
-		return 0, 0, fmt.Errorf("kernels: %q is no number: float32, float64, int32, int64, complex64 or complex128", n)
-	}
-	return place, count, nil
+	return nil
 }
 
 // Real is the definition of REAL in the programs for a type of fields.
-func Real(r kernels.Real) string { return "REAL=" + All[Place(kernels.Number(r))].Name }
+func Real(e domain.Element) string { return "REAL=" + CName(e) }

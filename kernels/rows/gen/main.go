@@ -1,5 +1,5 @@
-// Command gen writes the AVX2 assembly of package rows, and the Go declarations that go with it, with avo. Run it by
-// go generate in the package's folder.
+// Command gen writes the AVX2 assembly of package rows and its Go declarations, with avo. It is run by go generate
+// in the package's folder.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	// The same condition stands in select_amd64.go, and its opposite in select_go.go.
+	// The same condition is in select_amd64.go, and its opposite in select_go.go.
 	ConstraintExpr("amd64,!race,!purego")
 
 	for _, v := range []*vector{float64s, float32s} {
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// group joins parameters of one type in the declarations of a file, and wraps them where the line is too long.
+// group joins parameters of one type in the declarations of a file, and wraps lines that are too long.
 func group(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -62,12 +62,12 @@ func group(file string) error {
 // stencil describes one of the functions of package rows.
 type stencil struct {
 	name         string
-	rows         []string // the inputs besides centre
+	rows         []string // the inputs besides center
 	coefficients []string
 	formula      string // for the doc comment
 
-	// apply writes the expression for the points p. The order of the calls to
-	// add and mul is the order of the operations that package rows promises.
+	// apply writes the expression for the points p. The order of the calls to add and mul is the order of operations
+	// documented in package rows.
 	apply func(a arithmetic, p points, w weights) reg.VecVirtual
 }
 
@@ -112,14 +112,13 @@ var stencils = []stencil{
 	},
 }
 
-// points are where a stencil finds its inputs: xm, c and xp, which are three
-// views of centre, and the rows by their own names.
+// points are the inputs of a stencil: xm, c and xp, which are three views of center, and the rows by name.
 type points map[string]Mem
 
 // weights are the coefficients of a stencil, each in all elements of a vector.
 type weights map[string]reg.VecVirtual
 
-// isotropic writes alpha*c + beta*(the named neighbours, summed from the left).
+// isotropic writes alpha*c + beta*(the named neighbors, summed from left to right).
 func isotropic(a arithmetic, p points, w weights, first string, others ...string) reg.VecVirtual {
 	sum := a.load(p[first])
 	for _, name := range others {
@@ -133,14 +132,14 @@ func axis(a arithmetic, p points, out, weight reg.VecVirtual, plus, minus string
 	return a.add(out, a.mul(weight, a.add(a.load(p[plus]), p[minus])))
 }
 
-// ahead is how far ahead of the points done memory is prefetched, in bytes. It is a page, because that is where the
-// processor's own prefetching stops: it does not look into the next page before it is read.
+// ahead is the prefetch distance in bytes from the points done: one page, because the hardware prefetcher of the
+// processor stops at page boundaries.
 const ahead = 4096
 
 // write writes the function for one type of vector: a loop over rows.
 func (s stencil) write(v *vector) {
 	name := s.name + v.tag
-	pointers := append([]string{"dst", "centre"}, s.rows...)
+	pointers := append([]string{"dst", "center"}, s.rows...)
 	TEXT(name, NOSPLIT, fmt.Sprintf("func(%s *%s, points, count, pitch int, %s %s)",
 		strings.Join(pointers, ", "), v.name, strings.Join(s.coefficients, ", "), v.name))
 	Pragma("noescape")
@@ -170,21 +169,21 @@ func (s stencil) write(v *vector) {
 	RET()
 }
 
-// row is the state of a stencil's function: where its row lies and how far it is along it.
+// row is the state of a stencil's function: the location of its row and the position in it.
 type row struct {
 	stencil
 	size    int                     // of a point
-	base    map[string]reg.Register // the pointers of the arguments
+	base    map[string]reg.Register // pointer arguments
 	points  reg.Register            // in the row
-	index   reg.GPVirtual           // the points done
+	index   reg.GPVirtual           // number of points done
 	weights weights
 }
 
-// write writes one row. Its vectors are stored to aligned memory, which saves a fifth of the time where rows begin one
-// point off, as those of an interior do: the first vector begins with the row, the second at the first aligned point,
-// and the last ends with the row, so that some points are computed twice, to the same bits. Masks would do too, but
-// loads wait for masked stores on some processors: rows of one point took ten times as long. A row shorter than a
-// vector is done point by point.
+// write writes one row. Stores are aligned, which saves a fifth of the time if rows begin one point off, as those
+// of an interior do: the first vector begins with the row, the second at the first aligned point, and the last
+// ends with the row, so that some points are computed twice, with identical bits. Masks are slower, since loads
+// wait for masked stores on some processors: rows of one point took ten times as long. A row shorter than a vector
+// is computed point by point.
 func (r row) write(v *vector) {
 	step, last := GP64(), GP64()
 	XORQ(r.index, r.index)
@@ -192,7 +191,7 @@ func (r row) write(v *vector) {
 	SUBQ(I32(v.points()), last)
 	JL(LabelRef("point"))
 
-	// The points from the first to the first aligned one; a vector where it is aligned itself.
+	// The points from the first to the first aligned one, or a whole vector if it is aligned.
 	MOVQ(r.base["dst"], step)
 	NEGQ(step)
 	SHRQ(U8(bits.TrailingZeros(uint(r.size))), step)
@@ -200,8 +199,8 @@ func (r row) write(v *vector) {
 	JNZ(LabelRef("vector"))
 	MOVQ(U32(v.points()), step)
 	Label("vector")
-	// The one input that is new to the cache when a grid is swept in the order of memory is the row furthest up, the
-	// last one; past its end follows the row to be swept next. What a prefetch points at need not exist.
+	// When a grid is swept in memory order, the only input not yet in the cache is the last row, followed in memory
+	// by the next row to be swept. The target of a prefetch need not exist.
 	PREFETCHT0(r.at(r.rows[len(r.rows)-1], ahead))
 	v.store(r.at("dst", 0), r.apply(v.arithmetic))
 	ADDQ(step, r.index)
@@ -227,28 +226,28 @@ func (r row) at(name string, offset int) Mem {
 
 // apply writes the stencil for the next points.
 func (r row) apply(a arithmetic) reg.VecVirtual {
-	p := points{"xm": r.at("centre", 0), "c": r.at("centre", r.size), "xp": r.at("centre", 2*r.size)}
+	p := points{"xm": r.at("center", 0), "c": r.at("center", r.size), "xp": r.at("center", 2*r.size)}
 	for _, name := range r.rows {
 		p[name] = r.at(name, 0)
 	}
 	return r.stencil.apply(a, p, r.weights)
 }
 
-// lanes is the number of lanes of package rows, all of them float64.
+// lanes is the number of lanes of package rows, all float64.
 const lanes = 8
 
-// part is the part of the lanes that one register holds: half of them.
+// part is the half of the lanes held by one register.
 type part struct {
 	maxChange, sumChange2, max, sum2 reg.VecVirtual
 }
 
-// writeNorms writes the function that puts a row's points into the lanes. It does whole groups of them only: package
-// rows adds the remaining elements in Go.
+// writeNorms writes the function that adds points of a row to the lanes. It handles only whole groups of 8:
+// package rows adds the remaining elements in Go.
 func writeNorms(e *vector) {
 	name := "add" + e.tag
 	TEXT(name, NOSPLIT, fmt.Sprintf("func(lanes *float64, new, old *%s, n int)", e.name))
 	Pragma("noescape")
-	Doc(name + " puts n points into the lanes, n being a positive multiple of 8.")
+	Doc(name + " adds n points to the lanes; n must be a positive multiple of 8.")
 
 	v := float64s
 	l := Load(Param("lanes"), GP64())
@@ -290,12 +289,12 @@ func (v *vector) accumulate(maximum, sum, x, magnitude reg.VecVirtual) {
 	VADDPD(v.mul(x, x), sum, sum)
 	size := YMM()
 	VANDPD(magnitude, x, size)
-	// Where one is NaN the instruction gives its second source, which is the first operand here: what the comparison
-	// in Go does.
+	// If one is NaN the instruction returns its second source, which is the first operand here, like the comparison
+	// in Go.
 	VMAXPD(maximum, size, maximum)
 }
 
-// magnitude is a vector of all bits but the sign.
+// magnitude is a vector of all bits except the sign.
 func (v *vector) magnitude() reg.VecVirtual {
 	bits := GP64()
 	MOVQ(U64(1<<63-1), bits)
@@ -317,12 +316,12 @@ func (v *vector) widen(from Mem, e *vector) reg.VecVirtual {
 // sub returns a - b.
 func (v *vector) sub(a, b reg.VecVirtual) reg.VecVirtual { return v.write(VSUBPD, b, a) }
 
-// arithmetic is the instructions on points of one type: on vectors, or on single points, which use the low element
-// of the registers, so that a vector with one coefficient throughout serves as that coefficient. The expression of a
-// stencil is written once for both. All but store return a fresh register with the result.
+// arithmetic holds the instructions on points of one type: on vectors, or on single points, which use the low
+// element of the registers, so that a vector with equal elements also serves as a scalar coefficient. The
+// expression of a stencil is written once for both. All except store return a fresh register with the result.
 type arithmetic struct {
 	register           func() reg.VecVirtual
-	part               func(r reg.VecVirtual) Op // of a register, that is worked on
+	part               func(r reg.VecVirtual) Op // the used part of a register
 	move, sum, product func(ops ...Op)
 }
 
@@ -349,10 +348,10 @@ const bytes = 32
 type vector struct {
 	arithmetic
 	name   string // of the type in Go
-	tag    string // of it in the names of functions
+	tag    string // of the type in function names
 	size   int    // of a point in bytes
 	spread func(ops ...Op)
-	single arithmetic // of single points
+	single arithmetic // for single points
 }
 
 var (
@@ -365,7 +364,7 @@ var (
 // points is the number of points in a vector.
 func (v *vector) points() int { return bytes / v.size }
 
-// broadcast fills a vector with the scalar argument of that name.
+// broadcast fills a vector with the scalar argument of the given name.
 func (v *vector) broadcast(name string) reg.VecVirtual {
 	address, err := Param(name).Resolve()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden files under testdata anew")
+var update = flag.Bool("update", false, "rewrite the golden files under testdata")
 
 // Golden returns the expected content of a file under testdata, which becomes
 // got when the tests run with -update.

@@ -145,7 +145,7 @@ func Trace() *trace.Trace {
 		}
 		t.Devices = append(
 			t.Devices,
-			trace.Device{Name: name, Within: 1500 * time.Nanosecond, Streams: []trace.Stream{boundary, interior}},
+			trace.Device{Name: name, ClockError: 1500 * time.Nanosecond, Streams: []trace.Stream{boundary, interior}},
 		)
 	}
 	return t

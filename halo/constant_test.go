@@ -1,0 +1,74 @@
+package halo_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/test"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+)
+
+// A field that is constant along axes has the values that it is filled with, in less memory, and is not exchanged.
+func TestConstantFields(t *testing.T) {
+	set := testdevices.Host(t, 4)
+	p := place(t, set, []int{40, 12, 10}, [3]bool{true, false, true}, domain.Vec{1, 2, 2})
+	width := domain.UniformRadius(3, 2)
+	links := set.Links
+	for _, c := range []struct {
+		constant []bool
+		points   int64 // along the other axes of 4 subdomains with ghosts, in rows
+	}{{[]bool{false, true, false}, 9}, {[]bool{false, false, true}, 10}, {[]bool{false, true, true}, 1}} {
+		t.Run(fmt.Sprint(c.constant), func(t *testing.T) {
+			u := openField(t, p, halo.Spec{Name: "k", Element: halo.Float64, Width: width, Constant: c.constant})
+			want := func(q domain.Vec) float64 {
+				v := float64(q[0])
+				for a, constant := range c.constant {
+					if !constant {
+						v += float64(q[a]) * []float64{0, 100, 1000}[a]
+					}
+				}
+				return v
+			}
+			test.Check(t, halo.FillPoints(u, want))
+			for rank, part := range u.Parts {
+				l := part.Layout
+				if row := int64(48); l.Bytes() != 8*(row*c.points+16+16) {
+					t.Errorf("subdomain %d has %d bytes, want %d rows of %d points", rank, l.Bytes(), c.points, row)
+				}
+				box := l.Owned.Grow(width)
+				values := make([]float64, box.Points())
+				test.Check(t, halo.ReadSubdomain(values, u, rank, box))
+				i := 0
+				for z := box.Lo[2]; z < box.Hi[2]; z++ {
+					for y := box.Lo[1]; y < box.Hi[1]; y++ {
+						for x := box.Lo[0]; x < box.Hi[0]; x++ {
+							if q := (domain.Vec{x, y, z}); values[i] != want(q) {
+								t.Fatalf("point %v is %v, want %v", q, values[i], want(q))
+							}
+							i++
+						}
+					}
+				}
+			}
+			box := u.Cut.Grid.Box()
+			refuses(t, "write", halo.Write(u, box, make([]float64, box.Points())), "must be set by Fill")
+			if plan := must(halo.NewPlan(p, links, p2p.Auto, u.Spec))(t); len(plan.Messages) > 0 {
+				t.Errorf("it is exchanged by %v", plan.Messages)
+			}
+		})
+	}
+	for says, s := range map[string]halo.Spec{
+		"along y and z only": {Constant: []bool{true, false, false}},
+		"not staggered":      {Constant: []bool{false, true, false}, Stagger: []bool{true, false, false}},
+		"constant":           {Constant: []bool{false, true}},
+	} {
+		s.Name, s.Element = "k", halo.Float64
+		refuses(t, says, errorOf(halo.NewField(p, s)), says)
+	}
+	s := halo.Spec{Name: "k", Element: halo.Float64, Constant: []bool{false, true, true}}
+	refuses(t, "wrap", errorOf(halo.WrapField(p, s, make([]kernels.Array, 4)...)), "must not be constant")
+}
