@@ -131,7 +131,7 @@ APART="kernels-temporal solvers solvers-scheme halo-ranks kernels-step kernels-s
 
 # Tests that look at limits of time or at how much memory of a GPU is free, and those of kernels of several processes, which wait for each other and
 # would take turns with all others: they run last, and alone.
-ALONE="halo-ranks.TestProcesses solvers.TestAGPUThatFails solvers.TestCloseFreesAll solvers.TestProcessesNameWhoIsLost"
+ALONE="halo-ranks.TestProcesses solvers.TestFailingGPU solvers.TestCloseFreesAll solvers.TestLostProcesses"
 
 # All test programs, each where the files that it reads lie, several at a time: what they test on GPUs.
 tests() {
@@ -183,13 +183,13 @@ sanitize() {
 	passes_under racecheck passes '^TestPasses$/backend=cuda$/dims=2/points=5$'
 	# racecheck does not know that a lane which arrives at an mbarrier does so for its warp: it sees kernels in which every lane does.
 	passes_under racecheck passes-every-lane '^TestPassesByEveryLane$/backend=cuda$'
-	local more='TestPassesTakeNorms|TestPassesBetweenMovingWalls|TestTuneKeepsToTheGhosts'
+	local more='TestPassesComputeNorms|TestPassesBetweenMovingWalls|TestTuneKeepsToTheGhosts'
 	passes_under racecheck passes-more "^($more)\$/backend=cuda\$"
 	passes_under memcheck passes-more "^($more|TestPassesOfLongStars)\$/backend=cuda\$"
 	for tool in memcheck racecheck; do
 		ranks_under $tool puts TestPuts
 		ranks_under $tool collectives TestCollectives
-		ranks_under $tool matching 'TestMatching|TestGroupsMatch|TestMatchTimesOut|TestMoreThanIsKept'
+		ranks_under $tool matching 'TestMatching|TestGroupsMatch|TestMatchTimesOut|TestFullQueue|TestTooManyNotifications'
 		ranks_under $tool messages 'TestChannels|TestValues'
 	done
 	joined
@@ -215,7 +215,7 @@ ranks_under() {
 soak() {
 	LIMIT=4000 check soak "$bundle/solvers.test" -test.v -test.timeout 2h -test.run 'TestSoak/backend=cuda' -soak "${SOAK:-10m}"
 	grep -h 'runs, ' "$out/soak.log"
-	LIMIT=${LIMIT:-400} check failing-gpu "$bundle/solvers.test" -test.v -test.run TestAGPUThatFails
+	LIMIT=${LIMIT:-400} check failing-gpu "$bundle/solvers.test" -test.v -test.run TestFailingGPU
 	grep -h 'the run ended' "$out/failing-gpu.log"
 }
 

@@ -125,7 +125,7 @@ func TestFailingGPU(t *testing.T) {
 		t.Run(string(name), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestAGPUThatFails$", "-test.v")
+			cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestFailingGPU$", "-test.v")
 			cmd.Env = append(os.Environ(), failing+"="+string(name))
 			out, _ := cmd.CombinedOutput() // its devices cannot be closed
 			t.Logf("%s", out)

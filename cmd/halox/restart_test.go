@@ -71,8 +71,9 @@ time: {dt: {cfl: 0.4, speed: abs(u)}}
 func whole(t *testing.T, text string, fields []string, args ...string) (values [][]byte, record *results.Record) {
 	t.Helper()
 	dir := t.TempDir()
+	backend, _ := tested(t)
 	args = append([]string{"run", write(t, "c.yaml", text), "-q", "--history", "--record", filepath.Join(dir, "r.json"),
-		"--set", "devices.backend=host", "--set", "stop.check_every=4"}, args...)
+		"--set", "devices.backend=" + string(backend), "--set", "stop.check_every=4"}, args...)
 	for _, f := range fields {
 		args = append(args, "--set", strings.TrimSuffix("output.field."+f, ".")+"="+filepath.Join(dir, f+".npy"))
 	}
@@ -88,6 +89,7 @@ func whole(t *testing.T, text string, fields []string, args ...string) (values [
 // A run that is continued from a checkpoint, on other devices and by another scheme, ends with the bits and the history
 // of one that was not interrupted.
 func TestRestart(t *testing.T) {
+	_, devices := tested(t)
 	for i, c := range resumable {
 		t.Run(c.name, func(t *testing.T) {
 			want, unbroken := whole(t, c.text, c.fields, "--set", "stop.iterations=41")
@@ -95,7 +97,7 @@ func TestRestart(t *testing.T) {
 			schemes := []string{"baseline", "fused", "two-stream", "assisted", "auto"}
 			for part, steps := range []int{7, 20, 41, 41} {
 				got, r := whole(t, c.text, c.fields, "--restart", "--set", folder, "--set", "checkpoint.every.steps=6",
-					"--set", fmt.Sprint("stop.iterations=", steps), "--set", fmt.Sprint("devices.count=", 1+(part+i)%3),
+					"--set", fmt.Sprint("stop.iterations=", steps), "--set", fmt.Sprint("devices.count=", 1+(part+i)%devices),
 					"--set", "exchange.scheme="+schemes[(part+i)%len(schemes)])
 				if from := r.Run.RestartStep; part == 0 && from != nil || part > 0 && *from != []int64{0, 7, 20, 41}[part] {
 					t.Errorf("part %d continues from %v", part, from)
@@ -219,6 +221,7 @@ func TestKilledRuns(t *testing.T) {
 	if text := os.Getenv(soakVariable); text != "" {
 		end = time.Now().Add(test.Must(time.ParseDuration(text))(t))
 	}
+	backend, devices := tested(t)
 	kills, within := 0, 0
 	for n := 0; n < rounds || time.Now().Before(end); n++ {
 		random := rand.New(rand.NewPCG(uint64(testdevices.Seed()), uint64(n)))
@@ -226,7 +229,7 @@ func TestKilledRuns(t *testing.T) {
 		steps := fmt.Sprint("stop.iterations=", 6000+random.IntN(6000))
 		want, _ := whole(t, c.text, c.fields, "--set", steps)
 		dir := t.TempDir()
-		args := []string{"run", write(t, "c.yaml", c.text), "--restart", "-q", "--set", steps, "--set", "devices.backend=host",
+		args := []string{"run", write(t, "c.yaml", c.text), "--restart", "-q", "--set", steps, "--set", "devices.backend=" + string(backend),
 			"--set", "checkpoint.folder=" + filepath.Join(dir, "saved"), "--set", fmt.Sprint("checkpoint.every.steps=", 1+random.IntN(40))}
 		for _, f := range c.fields {
 			args = append(args, "--set", strings.TrimSuffix("output.field."+f, ".")+"="+filepath.Join(dir, f+".npy"))
@@ -237,7 +240,7 @@ func TestKilledRuns(t *testing.T) {
 				return strings.Join(all[max(0, len(all)-1):], "")
 			}
 			before := saved()
-			p := start(t, "", "", append(slices.Clone(args), "--set", fmt.Sprint("devices.count=", 1+random.IntN(3)))...)
+			p := start(t, "", "", append(slices.Clone(args), "--set", fmt.Sprint("devices.count=", 1+random.IntN(devices)))...)
 			await(t, func() bool { // the next kill comes after another checkpoint, so that the run gets on
 				select {
 				case <-p.ended:

@@ -44,13 +44,11 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 		}
 		end = time.Now().Add(long)
 	}
-	s := &soak{T: t, dir: t.TempDir(), found: map[string]int{}, backend: streams.Host, devices: 3}
+	s := &soak{T: t, dir: t.TempDir(), found: map[string]int{}}
+	s.backend, s.devices = tested(t)
 	s.sizes = []string{"[9,8,7]", "[300,200]", "[60,50,40]", "[1500,1400]", "[90,90,90]"}
-	if os.Getenv("HALOX_TEST_BACKEND") == string(streams.CUDA) {
-		session := test.Must(halo.Open(t.Context(), halo.Devices{Backend: streams.CUDA}))(t)
-		s.backend, s.devices = streams.CUDA, len(session.Devices)
+	if s.backend == streams.CUDA {
 		s.sizes = append(s.sizes, "[8192,8192]", "[512,512,512]")
-		test.Check(t, session.Close())
 	}
 	for n := 0; n < rounds || time.Now().Before(end); n++ {
 		s.round(n, rand.New(rand.NewPCG(uint64(testdevices.Seed()), uint64(n))))
@@ -59,6 +57,19 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 		}
 	}
 	t.Log(s.found)
+}
+
+// tested returns the backend that processes of halox use, and the maximum number of devices: CPU devices, unless
+// HALOX_TEST_BACKEND is cuda.
+func tested(t *testing.T) (backend streams.Backend, devices int) {
+	t.Helper()
+	if os.Getenv("HALOX_TEST_BACKEND") != string(streams.CUDA) {
+		return streams.Host, 3
+	}
+	session := test.Must(halo.Open(t.Context(), halo.Devices{Backend: streams.CUDA}))(t)
+	devices = len(session.Devices)
+	test.Check(t, session.Close())
+	return streams.CUDA, devices
 }
 
 // soak is rounds of commands that are told to stop.

@@ -153,6 +153,35 @@ func TestSkipsSaySo(t *testing.T) {
 	}
 }
 
+// Tests that scripts, pages and other tests name exist.
+func TestNamedTestsExist(t *testing.T) {
+	exists, names := map[string]bool{"TestGoFiles": true}, map[string]string{} // go list has a field of that name
+	eachFile(t, func(path string) {
+		text := string(test.Must(os.ReadFile(path))(t))
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(text, -1) {
+			exists[m[1]] = true
+		}
+		for _, m := range regexp.MustCompile("\"-test.run(?:\", \"|=)\\^?(Test\\w+)").FindAllStringSubmatch(text, -1) {
+			names[m[1]] = path
+		}
+	})
+	for _, pattern := range []string{"Makefile", ".ci/run", "*.md", "scripts/*", "docs/dev/*.md"} {
+		for _, path := range test.Must(filepath.Glob(filepath.Join("../..", pattern)))(t) {
+			for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(test.Must(os.ReadFile(path))(t)), -1) {
+				names[name] = path
+			}
+		}
+	}
+	for name, path := range names {
+		if !exists[name] {
+			t.Errorf("%s names %s, which does not exist", path, name)
+		}
+	}
+	if len(names) < 10 {
+		t.Errorf("only %d tests are named", len(names))
+	}
+}
+
 func checkFile(t *testing.T, path string) {
 	folder := test.Must(filepath.Rel("../..", filepath.Dir(path)))(t)
 	room := roomOf(filepath.ToSlash(folder))
