@@ -78,7 +78,7 @@ func whole(t *testing.T, text string, fields []string, args ...string) (values [
 		args = append(args, "--set", strings.TrimSuffix("output.field."+f, ".")+"="+filepath.Join(dir, f+".npy"))
 	}
 	if code, _, stderr := cli(args...); code != 0 {
-		t.Fatalf("%v: %s", args, stderr)
+		t.Fatalf("%v: exit code %d: %s", args, code, stderr)
 	}
 	for _, f := range fields {
 		values = append(values, content(t, filepath.Join(dir, f+".npy")))

@@ -24,7 +24,10 @@ var ErrInterrupted = errors.New("interrupted")
 
 const (
 	// stopTime is how long a command may take without progress after a signal, unless Patience or Limit says otherwise.
-	stopTime = time.Second
+	// One call of a driver takes seconds on a host where other processes start and end. Container engines kill after 10 s.
+	stopTime = 8 * time.Second
+	// noteTime is the time after a signal at which a command that continues says so.
+	noteTime = 2 * time.Second
 	// keepTime is the time limit for writing partial results of a command that did not stop.
 	keepTime = 700 * time.Millisecond
 	// togetherTime is stopTime for one of several processes: mpirun of Open MPI 4 kills them a second after its signal.
@@ -120,7 +123,7 @@ func (w *Watch) Run(command func(ctx context.Context) error) error {
 			silent = 0
 		}
 		limit, seen = w.limitNow(), w.progress
-		if stopping += look; stopping == 2*stopTime && !w.quiet { // without waiting for a terminal
+		if stopping += look; stopping == noteTime && !w.quiet { // without waiting for a terminal
 			go fmt.Fprintf(w.notes, "%v: still %s; the next signal ends it at once\n", s, w.doing)
 		}
 		w.mu.Unlock()

@@ -13,6 +13,9 @@ import (
 	"github.com/halox/halox/internal/test"
 )
 
+// limit is the time without progress after which a watch of these tests ends a command.
+const limit = time.Second
+
 // After a signal, what hangs is ended by force and what progresses is waited for; the next signal ends both.
 func TestSignals(t *testing.T) {
 	never := make(chan error)
@@ -21,7 +24,7 @@ func TestSignals(t *testing.T) {
 		During(ctx, "stepping", nil)
 		<-ctx.Done()
 		for n := 0; n < 20 || out != nil && out.String() == ""; n++ { // three times the limit at least
-			time.Sleep(stopTime * 3 / 20)
+			time.Sleep(limit * 3 / 20)
 			sign(ctx)
 		}
 		return nil
@@ -99,18 +102,18 @@ func TestSignals(t *testing.T) {
 			Busy(ctx, func() bool { return out.String() == "" })
 			<-ctx.Done()
 			for out.String() == "" {
-				time.Sleep(stopTime / 10)
+				time.Sleep(limit / 10)
 			}
 			return nil
 		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 0},
 		{"steps slowly", func(ctx context.Context, out *test.Output) error {
 			During(ctx, "stepping", nil)
 			Progress(ctx)
-			time.Sleep(stopTime)
+			time.Sleep(limit)
 			Progress(ctx)
 			<-ctx.Done()
 			for out.String() == "" {
-				time.Sleep(stopTime / 10)
+				time.Sleep(limit / 10)
 			}
 			return nil
 		}, 1, nil, "terminated: still stepping; the next signal ends it at once\n", 3},
@@ -119,7 +122,7 @@ func TestSignals(t *testing.T) {
 			t.Parallel()
 			var out test.Output
 			w := Catch(t.Context(), &out)
-			w.signals = make(chan os.Signal) // not those of the process
+			w.signals, w.patience = make(chan os.Signal), limit // not those of the process
 			go func() {
 				for signs := int64(-1); signs < tc.after; time.Sleep(10 * time.Millisecond) {
 					w.mu.Lock()

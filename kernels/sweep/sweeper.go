@@ -45,7 +45,7 @@ func New(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access) (*S
 		if !p.runsOnCPU() {
 			return nil, fmt.Errorf("sweep: point function %q on device %v: %w", p.Name, d, ErrNoCounterpart)
 		}
-		if p.linear == nil && p.hasSource() {
+		if p.linear == nil && p.formula == nil && p.hasSource() { // others are generated
 			if err := c.Check(s.program(n.usualClasses())); err != nil {
 				return nil, n.explain(err)
 			}

@@ -357,6 +357,7 @@ func TestStepsNotSuitedToBlocked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			step, u, v := passStep(t, set, c.levels, c.stagger...)
+			step.Stages[0].Point.CUDA = "" // a compiler would reject it where names change
 			c.change(step, u, v)
 			_, err := runnerBy(t, set, step, p2p.Staged).Run(t.Context(), Options{Scheme: Blocked, Steps: 1, Limit: testLimit})
 			wants(t, name, err, map[bool]error{true: ErrUnsuited}[c.says != ""], c.says)
