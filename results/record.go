@@ -242,6 +242,9 @@ type Fault struct {
 	Message string    `json:"message"` // its error
 	Devices []string  `json:"devices"` // that it ran on
 	Left    []string  `json:"left"`    // on which the run continued
+
+	// Checks says what a check of each device in a process of its own found after a device was lost: "ok", or an error.
+	Checks map[string]string `json:"checks,omitempty"`
 }
 
 // A Trial is how long a step took by a scheme and a path that was tried.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/halox/halox/internal/cuda"
 )
 
 // Kind is a backend supported by halox.
@@ -212,7 +214,8 @@ func (p *Platform) Open(ids ...int) ([]*Device, error) {
 func (p *Platform) open(id int) (*Device, error) {
 	drv, err := p.start(p.infos[id])
 	if err != nil {
-		return nil, fmt.Errorf("streams: open device %d: %w", id, err)
+		return nil, &Error{Device: fmt.Sprintf("%s %d", p.infos[id].Backend, id), Doing: "open", Err: err,
+			Fatal: cuda.IsSticky(err)}
 	}
 	return newDevice(p.infos[id], drv), nil
 }

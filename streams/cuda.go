@@ -65,6 +65,7 @@ func cudaInfo(drv *cuda.Driver, id int) (Info, error) {
 	for _, ask := range []func() error{
 		func() (err error) { info.Name, err = d.Name(); return },
 		func() (err error) { info.PCIBusID, err = d.PCIBusID(); return },
+		func() (err error) { info.UUID, err = d.UUID(); return },
 		func() (err error) { memory, err = d.TotalMemory(); return },
 		func() (err error) { major, err = d.Attribute(cuda.AttrComputeCapabilityMajor); return },
 		func() (err error) { minor, err = d.Attribute(cuda.AttrComputeCapabilityMinor); return },
@@ -126,10 +127,7 @@ func (c *cudaDriver) enablePeer(peer *Device) error {
 }
 
 // fatal reports whether the error leaves the context unusable.
-func (c *cudaDriver) fatal(err error) bool {
-	e, ok := errors.AsType[*cuda.Error](err)
-	return ok && e.Code.Sticky()
-}
+func (c *cudaDriver) fatal(err error) bool { return cuda.IsSticky(err) }
 
 func (c *cudaDriver) enter() error { return c.ctx.Enter() }
 

@@ -58,8 +58,8 @@ func kernelOf(t testing.TB, d *Device, f Function, shared int) *Kernel {
 func TestCUDADevices(t *testing.T) {
 	r := newRig(t, 2)
 	want := []Info{
-		{Backend: CUDA, Traits: Traits{Noun: "GPU", Label: "GPU"}, ID: 0, Name: "Fake GPU 0", Memory: 6 << 30, PCIBusID: "0000:3b:00.0", Arch: "sm_90", Cores: 4, Shared: 227 << 10},
-		{Backend: CUDA, Traits: Traits{Noun: "GPU", Label: "GPU"}, ID: 1, Name: "Fake GPU 1", Memory: 6 << 30, PCIBusID: "0000:3c:00.0", Arch: "sm_90", Cores: 4, Shared: 227 << 10},
+		{Backend: CUDA, Traits: Traits{Noun: "GPU", Label: "GPU"}, ID: 0, Name: "Fake GPU 0", Memory: 6 << 30, PCIBusID: "0000:3b:00.0", UUID: "GPU-00010203-0405-0607-0809-0a0b0c0d0ef0", Arch: "sm_90", Cores: 4, Shared: 227 << 10},
+		{Backend: CUDA, Traits: Traits{Noun: "GPU", Label: "GPU"}, ID: 1, Name: "Fake GPU 1", Memory: 6 << 30, PCIBusID: "0000:3c:00.0", UUID: "GPU-00010203-0405-0607-0809-0a0b0c0d0ef1", Arch: "sm_90", Cores: 4, Shared: 227 << 10},
 	}
 	if got := r.platform.Devices(); !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -119,10 +119,10 @@ func TestCUDAOpen(t *testing.T) {
 		{name: "some", ids: []int{2, 0}, want: []int{2, 0}},
 		{name: "an unknown id", ids: []int{0, 3}, says: "device id: must be at least 0 and less than 3, got 3"},
 		{name: "twice", ids: []int{1, 1}, says: "device ids: must be distinct, got 1 twice"},
-		{name: "no context", ids: []int{0, 2}, fails: "cuDevicePrimaryCtxRetain", skip: 1, says: `open device (0|2): device [02]: cuDevicePrimaryCtxRetain`},
-		{name: "no capability", fails: "cuDeviceGetAttribute", skip: 3, says: `open device (\d): device \d: cuDeviceGetAttribute`},
-		{name: "no pitch", fails: "cuDeviceGetAttribute", skip: 2, says: `open device (\d): device \d: cuDeviceGetAttribute`},
-		{name: "no priorities", fails: "cuCtxGetStreamPriorityRange", skip: 1, says: `open device (\d): device \d: cuCtxGetStreamPriorityRange`},
+		{name: "no context", ids: []int{0, 2}, fails: "cuDevicePrimaryCtxRetain", skip: 1, says: `device cuda (0|2): open: device [02]: cuDevicePrimaryCtxRetain`},
+		{name: "no capability", fails: "cuDeviceGetAttribute", skip: 3, says: `device cuda (\d): open: device \d: cuDeviceGetAttribute`},
+		{name: "no pitch", fails: "cuDeviceGetAttribute", skip: 2, says: `device cuda (\d): open: device \d: cuDeviceGetAttribute`},
+		{name: "no priorities", fails: "cuCtxGetStreamPriorityRange", skip: 1, says: `device cuda (\d): open: device \d: cuCtxGetStreamPriorityRange`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.fails != "" {

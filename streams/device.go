@@ -34,6 +34,7 @@ type Info struct {
 	Name     string // as reported by the vendor
 	Memory   int64  // bytes; 0 if unknown
 	PCIBusID string // "0000:3b:00.0"; empty for CPU devices
+	UUID     string // "GPU-...", as CUDA_VISIBLE_DEVICES takes it; empty for CPU devices
 	Arch     string // "sm_90"; empty for CPU devices
 	Cores    int    // multiprocessors of a GPU, CPU cores of a CPU device
 	Shared   int64  // bytes of shared memory available to a thread block; 0 for CPU devices

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/command"
+	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
@@ -22,8 +24,8 @@ import (
 	"github.com/halox/halox/results"
 )
 
-// faultVariable says which fault a child process of halox has once there is a checkpoint: a word of spoil and a folder of
-// checkpoints.
+// faultVariable says which fault a child process of halox has once there is a checkpoint: a word of spoil, the UUID of the
+// second GPU, and a folder of checkpoints.
 const faultVariable = "HALOX_TEST_FAULT"
 
 // noTest takes the place of a test in a process of halox.
@@ -32,9 +34,10 @@ type noTest struct{ testing.TB }
 func (noTest) Helper() {}
 
 // spoil gives a child process of halox the fault of faultVariable. Faults of devices and links last, also in later
-// children.
+// children, of those that see the device.
 func spoil() {
-	what, folder, _ := strings.Cut(os.Getenv(faultVariable), " ")
+	what, rest, _ := strings.Cut(os.Getenv(faultVariable), " ")
+	uuid, folder, _ := strings.Cut(rest, " ")
 	if folder == "" || os.Getenv("HALOX_CHILD") == "" {
 		return
 	}
@@ -43,52 +46,121 @@ func spoil() {
 		return len(all) > 0
 	}
 	fake := func() *cudafake.Fake { return cudafake.Inspect(noTest{}, os.Getenv("HALOX_CUDA")) }
-	if again := saved(); again && what == "link" {
-		fake().SetLink(0, 1, cudafake.LinkLying)
-		return
-	} else if again && what != "device" {
-		return
+	lose := func() { fake().Kill(1, 719) }
+	if what == "trap" {
+		lose = trapOn(noTest{}, uuid)
 	}
-	go func() {
-		for !saved() {
-			time.Sleep(time.Millisecond)
+	first := func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) }
+	later := func() {}
+	switch what {
+	case "link":
+		later = func() { fake().SetLink(0, 1, cudafake.LinkLying) }
+	case "trap":
+		first, later = lose, lose
+	case "device", "driver": // a GPU that fails takes the context of its peer with it
+		first, later = func() { fake().Kill(0, 719); lose() }, lose
+		if what == "driver" {
+			later = func() { fake().Fail("cuInit", int(cuda.CodeUnknown), 0, -1) }
 		}
-		if what == "device" {
-			fake().Kill(1, 719)
-			return
+	case "opening":
+		first = lose
+	}
+	visible := os.Getenv("CUDA_VISIBLE_DEVICES")
+	switch {
+	case strings.HasPrefix(visible, "GPU-") && !strings.Contains(visible, uuid): // this child does not see it
+	case saved():
+		later()
+	case what == "opening":
+		first()
+	default:
+		go func() {
+			for !saved() {
+				time.Sleep(time.Millisecond)
+			}
+			first()
+		}()
+	}
+}
+
+// trapOn returns a function that makes a GPU fail in this process, if the process sees the GPU: a kernel traps in the
+// context that halox uses.
+func trapOn(t testing.TB, uuid string) (fail func()) {
+	driver := test.Must(cuda.Open(os.Getenv("HALOX_CUDA")))(t)
+	for i := range test.Must(driver.DeviceCount())(t) {
+		d := test.Must(driver.Device(i))(t)
+		if test.Must(d.UUID())(t) != uuid {
+			continue
 		}
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	}()
+		c := test.Must(d.RetainPrimary(cuda.SchedBlocking))(t)
+		m := test.Must(c.ModuleLoad([]byte(".version 6.0\n.target sm_60\n.address_size 64\n.visible .entry fail()\n{\n\ttrap;\n\tret;\n}\n")))(t)
+		one := cuda.Dim3{X: 1, Y: 1, Z: 1}
+		l := test.Must(cuda.NewLaunch(test.Must(c.ModuleFunction(m, "fail"))(t), one, one, 0, nil))(t)
+		s := test.Must(c.StreamCreate(0))(t)
+		return func() {
+			test.Check(t, c.Launch(l, s))
+			_ = c.StreamSynchronize(s) // it fails
+		}
+	}
+	return func() {}
+}
+
+// secondGPU returns the UUID of the second GPU, and skips the test if there is none.
+func secondGPU(t *testing.T) string {
+	driver, err := cuda.Open(os.Getenv("HALOX_CUDA"))
+	if errors.Is(err, cuda.ErrNoDriver) {
+		t.Skip("SKIPPED: ", err)
+	}
+	test.Check(t, err)
+	defer driver.Close()
+	if n := test.Must(driver.DeviceCount())(t); n < 2 {
+		t.Skipf("SKIPPED: needs two GPUs, got %d", n)
+	}
+	return test.Must(test.Must(driver.Device(1))(t).UUID())(t)
 }
 
 // A run that loses its process or a device is started again on what is left, and ends with the bits and the output of a
-// run that lost nothing.
+// run that lost nothing. With HALOX_TEST_BACKEND=cuda, real GPUs fail.
 func TestFaults(t *testing.T) {
-	const text = "solver: heat\ngrid: {size: [20, 18, 16]}\ninitial: x*y + z\nstop: {iterations: 2000}\n" +
-		"exchange: {scheme: two-stream, path: staged}\n"
-	want := fieldAfter(t, write(t, "c.yaml", text+"devices: {backend: host, count: 1}\n"), 2000)
+	const text = "solver: heat\ngrid: {size: [20, 18, 16]}\ninitial: x*y + z\nexchange: {scheme: two-stream, path: staged}\n"
+	real, steps := os.Getenv("HALOX_TEST_BACKEND") == "cuda", 2000
+	if real {
+		steps = 100_000
+	}
+	want := fieldAfter(t, write(t, "c.yaml", text+"devices: {backend: host, count: 1}\n"), steps)
 	for _, tc := range []struct {
-		name, fault, backend string
-		left                 []int // devices after each fault
-		codes                []int
+		name, fault string
+		emulated    bool  // GPUs; otherwise CPU devices, or real GPUs
+		left        []int // devices after each fault
+		codes       []int
+		checks      []string // by device, of the last fault
 	}{
-		{"killed", "kill", "host", []int{2}, []int{-1}},
-		{"device", "device", "cuda", []int{1}, []int{6}},
-		{"link", "link", "cuda", []int{2, 1}, []int{-1, 5}},
+		{"killed", "kill", false, []int{2}, []int{-1}, nil},
+		{"device", "device", true, []int{1}, []int{6}, []string{"ok", "cuCtxGetStreamPriorityRange"}},
+		{"device without which the driver starts", "driver", true, []int{1}, []int{6}, []string{"ok", "cuInit"}},
+		{"device that cannot be opened", "opening", true, []int{0}, []int{6}, nil},
+		{"link", "link", true, []int{2, 1}, []int{-1, 5}, nil},
+		{"real device", "trap", false, []int{1}, []int{6}, []string{"ok", "cuda 0: "}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if tc.backend == "cuda" {
+			backend, uuid := "host", "-"
+			switch {
+			case real && tc.emulated || !real && tc.fault == "trap":
+				t.Skip("SKIPPED: HALOX_TEST_BACKEND names another backend")
+			case tc.emulated:
 				for _, v := range testdevices.Environment(t, 2) {
 					name, value, _ := strings.Cut(v, "=")
 					t.Setenv(name, value)
 				}
+				backend, uuid = "cuda", secondGPU(t)
+			case real:
+				backend, uuid = "cuda", secondGPU(t)
 			}
 			dir := t.TempDir()
 			folder, record, field := filepath.Join(dir, "saved"), filepath.Join(dir, "r.json"), filepath.Join(dir, "u.npy")
-			t.Setenv(faultVariable, tc.fault+" "+folder)
-			p := start(t, "", "", "run", write(t, "c.yaml", text+"decomposition: [1, 1, 2]\n"), "--json", "--set", "devices.backend="+tc.backend,
-				"--set", "checkpoint.folder="+folder, "--set", "checkpoint.every.steps=100", "--set", "faults.restarts=1",
-				"--record", record, "--set", "output.field="+field)
+			t.Setenv(faultVariable, tc.fault+" "+uuid+" "+folder)
+			p := start(t, "", "", "run", write(t, "c.yaml", text+"decomposition: [1, 1, 2]\n"), "--json", "--set", "devices.backend="+backend,
+				"--set", "devices.count=2", "--set", fmt.Sprint("stop.iterations=", steps), "--set", "checkpoint.folder="+folder,
+				"--set", "checkpoint.every.steps=100", "--set", "faults.restarts=1", "--record", record, "--set", "output.field="+field)
 			<-p.ended
 			if code := p.cmd.ProcessState.ExitCode(); code != 0 {
 				t.Fatalf("exit code %d:\n%s", code, &p.out)
@@ -101,8 +173,17 @@ func TestFaults(t *testing.T) {
 			for _, f := range r.Run.Faults {
 				left, codes = append(left, len(f.Left)), append(codes, f.Code)
 			}
-			if !slices.Equal(left, tc.left) || !slices.Equal(codes, tc.codes) || len(r.Devices) != left[len(left)-1] || *r.Run.RestartStep < 100 {
+			if !slices.Equal(left, tc.left) || !slices.Equal(codes, tc.codes) || len(r.Devices) != max(1, left[len(left)-1]) {
 				t.Errorf("%+v on %d devices", r.Run.Faults, len(r.Devices))
+			}
+			last := r.Run.Faults[len(r.Run.Faults)-1]
+			for i, says := range tc.checks {
+				if found := last.Checks[fmt.Sprint("cuda ", i)]; len(last.Checks) != 2 || last.Left[0] != "cuda 0" || !strings.Contains(found, says) {
+					t.Errorf("%+v", last)
+				}
+			}
+			if from := r.Run.RestartStep; tc.fault != "opening" && (from == nil || *from < 100) {
+				t.Errorf("restarted from step %v", from)
 			}
 			if i := strings.Index(p.out.String(), "{\n"); i < 0 || !json.Valid([]byte(p.out.String()[i:])) {
 				t.Errorf("the output must have one record:\n%s", &p.out)
@@ -154,6 +235,9 @@ func TestFaultsUnderALauncher(t *testing.T) {
 			}
 			r := launchHalox(t, in, 2, env, "run", config, "--restart", "--set", "exact=null", "--set", "faults.restarts=3",
 				"--set", "checkpoint.folder="+folder, "--set", fmt.Sprint("stop.iterations=", steps), "--set", "output.field="+field)
+			if n := strings.Count(r.Out, "use a loop as in docs/how-to/run-for-days.md"); n != 1 {
+				t.Errorf("job %d: %d warnings:\n%s", job, n, r.Out)
+			}
 			if lost := r.Err != nil; lost != (job == 1) || job > 0 && !strings.Contains(r.Out, "continuing from step 500") {
 				t.Fatalf("job %d: %v:\n%s", job, r.Err, r.Out)
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,6 +104,9 @@ func (f *runFlags) run(cmd *cobra.Command, file string, g *processGroup, out, no
 		return err
 	}
 	defer func() { child.Ended(err) }()
+	if checked, err := child.Check(ctx); checked {
+		return err
+	}
 	read := func(set ...string) (*configs.Run, error) {
 		return g.config(ctx, func() (*configs.Run, error) {
 			if child != nil {
@@ -128,6 +132,9 @@ func (f *runFlags) run(cmd *cobra.Command, file string, g *processGroup, out, no
 		return runChildren(ctx, config)
 	case child != nil && child.Restart:
 		f.restart = inFolder
+	case config.Faults.Restarts > 0 && child == nil && g.speaks():
+		command.Of(ctx).Warn("faults.restarts: several processes are not started again: use a loop as in " +
+			"docs/how-to/run-for-days.md")
 	}
 	from, config, err := restartedFrom(ctx, f.restart, g, config, notes, read)
 	if err != nil {
@@ -223,11 +230,15 @@ func openWorking(
 	if from != nil {
 		step = from.Step
 	}
+	fewer := false
 	if child != nil {
-		c.Devices.Without = child.Without
+		c.Devices.Backend, c.Devices.Without = cmp.Or(child.Backend(), c.Devices.Backend), child.Without
+		if fewer = child.Hidden; fewer { // all that are visible
+			c.Devices.Count, c.Devices.IDs = 0, nil
+		}
 	}
 	for {
-		if len(c.Devices.Without) > 0 && c.Decomposition != nil {
+		if (fewer || len(c.Devices.Without) > 0) && c.Decomposition != nil {
 			fmt.Fprintln(show, "decomposition: now auto, because devices were left out")
 			c.Decomposition = nil
 		}

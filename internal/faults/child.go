@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,13 +78,13 @@ func (c *Child) Opened(s *halo.Session, step int64) (without string) {
 	var links []string
 	fails, why := map[*streams.Device]int{}, ""
 	for _, from := range s.Devices {
-		all = append(all, device{from.String(), from.PCIBusID})
+		all = append(all, c.device(from))
 		for _, to := range s.Devices {
 			l := s.Links.Between(from, to)
 			if l == nil || !l.Access || l.Usable {
 				continue
 			}
-			name := fmt.Sprintf("%v to %v", from, to)
+			name := fmt.Sprintf("%s to %s", c.device(from).Name, c.device(to).Name)
 			if links = append(links, name); c.Plan.Opened && !slices.Contains(c.Links, name) {
 				fails[from]++
 				fails[to]++
@@ -111,6 +112,33 @@ func (c *Child) Opened(s *halo.Session, step int64) (without string) {
 	return without
 }
 
+// Backend returns that of the first child, "" if it is unknown: a run on GPUs does not continue on CPU devices.
+func (c *Child) Backend() string {
+	if c == nil || c.Devices == nil {
+		return ""
+	}
+	backend, _, _ := strings.Cut(c.Devices[0].Name, " ")
+	return backend
+}
+
+// device describes an open device.
+func (c *Child) device(d *streams.Device) device {
+	if known := c.named(d.String()); known.UUID != "" {
+		return known
+	}
+	return device{d.String(), d.PCIBusID, d.UUID}
+}
+
+// named describes a device by its name in this process, which differs from that in the first child if others are hidden.
+func (c *Child) named(name string) device {
+	for i, known := range c.Devices {
+		if c.Hidden && name == fmt.Sprintf("%s %d", c.Backend(), i) {
+			return known
+		}
+	}
+	return device{Name: name}
+}
+
 // At tells the parent that steps are completed.
 func (c *Child) At(step int64) { c.say(func(r *report) { r.Step = max(r.Step, step) }) }
 
@@ -126,11 +154,11 @@ func (c *Child) Ended(err error, devices ...*streams.Device) {
 		r.Message = err.Error()
 		for _, d := range devices {
 			if lost, ok := errors.AsType[*streams.Error](d.Err()); ok && lost.Fatal {
-				r.Lost = append(r.Lost, device{d.String(), d.PCIBusID})
+				r.Lost = append(r.Lost, c.device(d))
 			}
 		}
 		if lost, ok := errors.AsType[*streams.Error](err); ok && lost.Fatal && len(r.Lost) == 0 {
-			r.Lost = []device{{Name: lost.Device}}
+			r.Lost = []device{c.named(lost.Device)}
 		}
 	})
 }

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,21 +24,34 @@ type Options struct {
 	Restarts   int                             // maximum number of restarts
 	Config     []byte                          // of the run, for Plan.Config
 	Checkpoint func() (step int64, whole bool) // step of the newest checkpoint; false if none is whole
+	CheckLimit time.Duration                   // of the check of a device; 0: a minute
 }
 
 // Run runs the command line of ctx in a child process, and again in another one after a fault: a lost device, a
 // solution that diverges for the first time, or a process that is killed or crashes. Faults that repeat without
 // progress, and those beyond o.Restarts, end it. Signals are passed on, and the child ends if this process is killed.
-// The error has the exit code of the last child, which has usually printed it.
+// After a device was lost, all are checked, each alone: a GPU that fails may take the contexts of others with it. The
+// error has the exit code of the last child, which has usually printed it.
 func Run(ctx context.Context, o Options) error {
+	o.CheckLimit = cmp.Or(o.CheckLimit, time.Minute)
 	p := &parent{call: command.Of(ctx), options: o, plan: Plan{Config: o.Config}, judge: judge{allowed: o.Restarts}}
 	defer interrupt.Pass(ctx, p.send)()
 	for began := time.Now(); ; p.plan.Spent = time.Since(began) {
-		how, err := p.child()
+		stdout, stderr, isJSON := p.call.Streams()
+		var out bytes.Buffer // of the last child only
+		if isJSON {
+			stdout = &out
+		}
+		plan, env := p.plan, []string(nil)
+		if len(plan.Without) > 0 {
+			plan, env = plan.hide()
+		}
+		how, err := p.child(ctx, plan, env, stdout, stderr)
 		if err != nil {
 			return err
 		}
-		if again, err := p.next(how); !again {
+		how.output = out.Bytes()
+		if again, err := p.next(ctx, how); !again {
 			return err
 		}
 	}
@@ -49,7 +63,6 @@ type parent struct {
 	options Options
 	plan    Plan
 	judge   judge
-	devices []device // of the last child; nil if unknown
 
 	mu    sync.Mutex // of what follows
 	told  bool       // to stop
@@ -74,8 +87,10 @@ type ending struct {
 	told   bool   // this process was told to stop
 }
 
-// child runs a child to its end.
-func (p *parent) child() (how ending, err error) {
+// child runs a child to its end, or kills it when ctx ends. env is added to its environment.
+func (p *parent) child(
+	ctx context.Context, plan Plan, env []string, stdout, stderr io.Writer,
+) (how ending, err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, interrupt.ErrInterrupted) {
 			err = fmt.Errorf("faults: run in a child process: %w", err)
@@ -85,7 +100,7 @@ func (p *parent) child() (how ending, err error) {
 	if runtime.GOOS == "linux" {
 		self, err = "/proc/self/exe", nil // the same program, also after its file was replaced
 	}
-	plan, failed := json.Marshal(p.plan)
+	text, failed := json.Marshal(plan)
 	if err = errors.Join(err, failed); err != nil {
 		return how, err
 	}
@@ -95,30 +110,31 @@ func (p *parent) child() (how ending, err error) {
 	}
 	defer os.Remove(file.Name()) // the child has usually removed it
 	defer file.Close()
-	var out bytes.Buffer
 	cmd := exec.Command(self, p.call.Args...)
 	cmd.Args[0] = os.Args[0]
-	cmd.Env = append(os.Environ(), reportVariable+"="+file.Name())
-	stdout, stderr, isJSON := p.call.Streams()
+	cmd.Env = append(append(os.Environ(), reportVariable+"="+file.Name()), env...)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	if isJSON { // of the last child only
-		cmd.Stdout = &out
-	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return how, err
 	}
-	if err = p.begin(cmd, stdin, append(plan, '\n')); err != nil {
+	if err = p.begin(cmd, stdin, append(text, '\n')); err != nil {
 		return how, err
 	}
-	err = cmd.Wait()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err = <-ended:
+	case <-ctx.Done(): // without waiting: a process may not end while its GPU hangs
+		err = errors.Join(ctx.Err(), cmd.Process.Kill())
+	}
 	p.mu.Lock()
 	p.stdin, how.told = nil, p.told
 	p.mu.Unlock()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		return how, err
 	}
-	how.exit, how.state, how.output = cmd.ProcessState.ExitCode(), cmd.ProcessState.String(), out.Bytes()
+	how.exit, how.state = cmd.ProcessState.ExitCode(), cmd.ProcessState.String()
 	if err = json.NewDecoder(file).Decode(&how.report); errors.Is(err, io.EOF) { // it has not come that far
 		err = nil
 	}
@@ -158,10 +174,39 @@ func (p *parent) fault(how ending) (f *results.Fault, what string) {
 	return f, what
 }
 
+// check checks each device of the last child in a process of its own, and returns those that fail.
+func (p *parent) check(ctx context.Context) (failed []device, found map[string]string, err error) {
+	found = map[string]string{}
+	for _, d := range p.plan.Devices {
+		limited, end := context.WithTimeout(ctx, p.options.CheckLimit)
+		plan, env := Plan{Check: true, Devices: []device{d}}.hide()
+		how, err := p.child(limited, plan, env, nil, nil)
+		end()
+		switch {
+		case how.told || errors.Is(err, interrupt.ErrInterrupted):
+			return nil, nil, interrupt.ErrInterrupted
+		case errors.Is(err, context.DeadlineExceeded):
+			found[d.Name] = fmt.Sprintf("it does not end within %v", p.options.CheckLimit)
+		case err != nil:
+			return nil, nil, err
+		case !how.Ended:
+			found[d.Name] = how.state
+		case how.Code != command.OK:
+			found[d.Name] = how.Message
+		default:
+			found[d.Name] = "ok"
+			continue
+		}
+		failed = append(failed, d)
+		p.call.Warn(fmt.Sprintf("%s fails its check: %s", d.Name, found[d.Name]))
+	}
+	return failed, found, nil
+}
+
 // next prepares a restart after the end of a child. If there is none, it returns the error of the command.
-func (p *parent) next(how ending) (again bool, err error) {
+func (p *parent) next(ctx context.Context, how ending) (again bool, err error) {
 	if how.Devices != nil {
-		p.devices = how.Devices
+		p.plan.Devices = how.Devices
 	}
 	if !p.plan.Opened {
 		p.plan.Links, p.plan.Opened = how.Links, how.Devices != nil
@@ -173,8 +218,14 @@ func (p *parent) next(how ending) (again bool, err error) {
 		return false, p.end(how)
 	}
 	step, whole := p.options.Checkpoint()
-	fault.Step, fault.Devices = max(step, fault.Step), names(p.devices)
-	v := p.judge.next(*fault, how.Devices != nil, p.devices, how.Lost)
+	fault.Step, fault.Devices = max(step, fault.Step), names(p.plan.Devices)
+	var failed []device
+	if fault.Code == int(command.DeviceLost) && len(how.Devices) > 1 && p.judge.used < p.judge.allowed {
+		if failed, fault.Checks, err = p.check(ctx); err != nil {
+			return false, err
+		}
+	}
+	v := p.judge.next(*fault, how.Devices != nil, p.plan.Devices, how.Lost, failed)
 	what = fmt.Sprintf("%s at step %d", what, fault.Step)
 	if !v.again {
 		p.call.PrintError("", fmt.Errorf("%s: the run is not started again: %s", what, v.why))
@@ -188,8 +239,8 @@ func (p *parent) next(how ending) (again bool, err error) {
 		p.plan.Without = append(p.plan.Without, d.key())
 	}
 	p.call.Warn(what)
-	p.devices = without(p.devices, v.without)
-	fault.Left = names(p.devices)
+	p.plan.Devices = without(p.plan.Devices, v.without)
+	fault.Left = names(p.plan.Devices)
 	p.plan.Faults, p.plan.Restart = append(p.plan.Faults, *fault), whole
 	return true, nil
 }

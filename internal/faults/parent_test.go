@@ -42,15 +42,27 @@ func program(restarts int) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := Join(cmd.Context())
 			if c != nil {
-				err = c.do(cmd.Context(), args[min(len(c.Faults), len(args)-1)])
+				checked, failed := c.Check(cmd.Context())
+				switch {
+				case !checked:
+					failed = c.do(cmd.Context(), args[min(len(c.Faults), len(args)-1)])
+				case args[0] == "hangs 40":
+					select {}
+				case args[0] == "breaks 40" && c.Devices[0].Name == "host 1":
+					failed = errors.New("wrong sum")
+				}
+				err = failed
 				c.Ended(err)
 				return err
 			}
 			if err != nil {
 				return err
 			}
-			return Run(cmd.Context(), Options{Restarts: restarts, Config: []byte("{}"),
-				Checkpoint: func() (int64, bool) { return 30, true }})
+			o := Options{Restarts: restarts, Config: []byte("{}"), Checkpoint: func() (int64, bool) { return 30, true }}
+			if args[0] == "hangs 40" {
+				o.CheckLimit = time.Second
+			}
+			return Run(cmd.Context(), o)
 		}})
 	command.Setup(root)
 	return root
@@ -70,6 +82,9 @@ func (c *Child) do(ctx context.Context, script string) error {
 		c.At(step)
 	}
 	switch what {
+	case "breaks", "hangs": // all are lost
+		c.say(func(r *report) { r.Lost = r.Devices })
+		fallthrough
 	case "loses":
 		return &streams.Error{Device: "host 1", Doing: "launch", Fatal: true, Err: errors.New("gone")}
 	case "diverges":
@@ -108,6 +123,10 @@ func TestRun(t *testing.T) {
 	}{
 		{"is well", 1, command.OK, "", 0},
 		{"loses 40,is well", 1, command.OK, "halox: warning: a device was lost at step 40: restart 1 of 1 from step 30 without host 1\n", 1},
+		{"breaks 40,is well", 1, command.OK, "halox: warning: host 1 fails its check: wrong sum\nhalox: warning: a device was lost at step 40: " +
+			"restart 1 of 1 from step 30 without host 1\n", 1},
+		{"hangs 40,is well", 1, command.OK, "host 2 fails its check: it does not end within 1s\nhalox: warning: a device was lost at step 40: " +
+			"restart 1 of 1 from step 30\n", 1},
 		{"kills 40,crashes 50,is well", 2, command.OK, "(exit status 2) at step 50: restart 2 of 2 from step 30\n", 2},
 		{"kills,kills", 3, command.Failed, "(signal: killed) at step 30: the run is not started again: it got no further than step 30", 2},
 		{"loses 40,loses 40", 3, command.DeviceLost, "at step 40: the run is not started again: it got no further than step 40 on other devices", 0},
@@ -131,9 +150,12 @@ func TestRun(t *testing.T) {
 			if len(p.Faults) != tc.faults || p.Restart != (tc.faults > 0) || string(p.Config) != "{}" {
 				t.Errorf("the last child was told %+v", p)
 			}
-			if strings.HasPrefix(tc.script, "loses") {
-				f := p.Faults[0]
-				if f.Step != 40 || f.Code != 6 || !reflect.DeepEqual(f.Devices, []string{"host 0", "host 1", "host 2"}) ||
+			if strings.HasPrefix(tc.script, "loses") || strings.HasPrefix(tc.script, "breaks") {
+				f, found := p.Faults[0], map[string]string{"host 0": "ok", "host 1": "ok", "host 2": "ok"}
+				if strings.HasPrefix(tc.script, "breaks") {
+					found["host 1"] = "wrong sum"
+				}
+				if !reflect.DeepEqual(f.Checks, found) || f.Step != 40 || f.Code != 6 || !reflect.DeepEqual(f.Devices, []string{"host 0", "host 1", "host 2"}) ||
 					!reflect.DeepEqual(f.Left, []string{"host 0", "host 2"}) || f.Message != "device host 1: launch: gone" {
 					t.Errorf("%+v", f)
 				}

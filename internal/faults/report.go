@@ -3,6 +3,8 @@
 package faults
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/halox/halox/internal/command"
@@ -18,6 +20,23 @@ type Plan struct {
 	Faults  []results.Fault // so far
 	Links   []string        // links that failed their probes when the run began
 	Opened  bool            // Links are known
+	Devices []device        // of the child before, in their order; nil if unknown
+	Hidden  bool            // the child sees only Devices, by CUDA_VISIBLE_DEVICES, with other numbers
+	Check   bool            // the child only checks the first of Devices, see Child.Check
+}
+
+// hide returns the plan of a child that sees only the Devices, and the variable that hides the others: a driver may not
+// even start because of a broken GPU. CPU devices are not hidden.
+func (p Plan) hide() (hidden Plan, env []string) {
+	var visible []string
+	for _, d := range p.Devices {
+		visible = append(visible, d.UUID)
+	}
+	if p.Devices == nil || slices.Contains(visible, "") {
+		return p, nil
+	}
+	p.Hidden, p.Without = true, nil // which may have numbers that change
+	return p, []string{"CUDA_VISIBLE_DEVICES=" + strings.Join(visible, ",")}
 }
 
 // reportVariable names the file in which a child reports. Its standard input has the Plan in a line, and then what
@@ -41,6 +60,7 @@ type report struct {
 type device struct {
 	Name string // such as "cuda 1"
 	Bus  string // PCI bus id; "" for CPU devices, and if unknown
+	UUID string // as CUDA_VISIBLE_DEVICES takes it; "" as Bus
 }
 
 // key identifies the device in halo.Devices.Without.

@@ -59,7 +59,7 @@ var may = map[string][]string{
 	"internal/command":              {"internal/interrupt", "streams"},
 	"internal/drawing":              {"domain", "solvers", "configs", "results", "results/field", "results/plot", "results/trace", "results/view", "internal/bench", "internal/command", "internal/vtk", "internal/zarr"},
 	"internal/progress":             {"kernels"},
-	"internal/faults":               {"halo", "streams", "results", "internal/command", "internal/interrupt"},
+	"internal/faults":               {"domain", "halo", "streams", "results", "internal/command", "internal/interrupt"},
 	"internal/tracing":              {"p2p/mpi", "results/trace", "streams"},
 	"internal/series":               {"domain", "halo", "internal/files", "internal/vtk", "internal/zarr", "p2p/mpi", "results", "results/field", "solvers/scheme", "streams"},
 	"internal/plan":                 {"domain", "halo", "p2p", "p2p/mpi", "solvers", "solvers/scheme", "streams"},

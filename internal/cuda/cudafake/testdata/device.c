@@ -3,6 +3,7 @@
 #include "fake.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int no_device(int device) { return device < 0 || device >= fake_count; }
@@ -48,16 +49,27 @@ API cuGetErrorString(int code, const char **text) {
 	return INVALID_VALUE;
 }
 
+// visible gives the device with the given number, -1 if there is none. Devices are those of CUDA_VISIBLE_DEVICES in its
+// order if that has UUIDs of this driver, otherwise all.
+static int visible(int ordinal) {
+	const char *list = getenv("CUDA_VISIBLE_DEVICES"), *uuid = "GPU-00010203-0405-0607-0809-0a0b0c0d0e";
+	if (!list || strncmp(list, uuid, strlen(uuid))) return no_device(ordinal) ? -1 : ordinal;
+	const size_t each = strlen(uuid) + strlen("f0,");
+	if (ordinal < 0 || ordinal * each >= strlen(list)) return -1;
+	int device = strtol(list + ordinal * each + strlen(uuid), NULL, 16) - 0xf0;
+	return no_device(device) ? -1 : device;
+}
+
 API cuDeviceGetCount(int *count) {
 	CALL("cuDeviceGetCount");
-	*count = fake_count;
+	for (*count = 0; visible(*count) >= 0;) ++*count;
 	return fake_initialised ? SUCCESS : NOT_INITIALIZED;
 }
 
 API cuDeviceGet(int *device, int ordinal) {
 	CALL("cuDeviceGet");
-	*device = ordinal;
-	return no_device(ordinal) ? INVALID_DEVICE : SUCCESS;
+	*device = visible(ordinal);
+	return *device < 0 ? INVALID_DEVICE : SUCCESS;
 }
 
 API cuDeviceGetName(char *name, int size, int device) {
