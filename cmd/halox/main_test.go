@@ -9,13 +9,11 @@ import (
 	"hash/crc32"
 	"math"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -55,12 +53,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	// Processes of tests do not ignore what the shell, or nohup, that started the tests ignores.
-	for _, ignored := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
-		if signal.Ignored(ignored) {
-			signal.Notify(make(chan os.Signal, 1), ignored)
-		}
-	}
+	test.CatchSignals()
 	os.Exit(m.Run())
 }
 

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(reportVariable) != "" || os.Getenv(parentVariable) != "" {
 		os.Exit(int(command.Execute(context.Background(), program(3), os.Args[1:], os.Stdout, os.Stderr)))
 	}
+	test.CatchSignals()
 	os.Exit(m.Run())
 }
 

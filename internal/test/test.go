@@ -5,8 +5,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // TB is the common interface of tests, benchmarks and tests of package rapid.
@@ -80,4 +83,14 @@ func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
+}
+
+// CatchSignals is for TestMain: processes that tests start then do not ignore signals that the shell, or nohup, ignores
+// for the tests.
+func CatchSignals() {
+	for _, ignored := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(ignored) {
+			signal.Notify(make(chan os.Signal, 1), ignored)
+		}
+	}
 }
