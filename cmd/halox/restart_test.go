@@ -154,6 +154,7 @@ func TestRestartRejects(t *testing.T) {
 		{[]string{"--restart", filepath.Join(folder, "none")}, command.Config, "there is no whole checkpoint"},
 		{[]string{"--restart=" + t.TempDir()}, command.Config, "there is no whole checkpoint"},
 		{[]string{"--set", saved}, command.Config, "checkpoints of another run"},
+		{[]string{"--set", "checkpoint.folder=" + write(t, "file", "") + "/saved"}, command.Config, "/saved: mkdir "},
 		{[]string{"--restart", folder, "--set", "devices.count=2", "--set", "stop.iterations=9"}, 0, "continuing from step 5"},
 	} {
 		args := append([]string{"run", write(t, "c.yaml", text)}, c.args...)

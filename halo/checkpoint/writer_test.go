@@ -1,6 +1,7 @@
 package checkpoint_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -116,17 +117,14 @@ func TestFailedWrites(t *testing.T) {
 			mend:  func(folder string) error { return os.Rename(folder+"2", folder) }},
 		{name: "another folder takes its place", says: "it is no longer the folder in which the run began",
 			spoil: func(folder string) error {
-				if err := os.Rename(folder, folder+"2"); err != nil {
-					return err
-				}
-				return os.MkdirAll(folder, 0o777)
+				return errors.Join(os.Rename(folder, folder+"2"), os.Mkdir(folder, 0o777))
 			},
-			mend: func(folder string) error {
-				if err := os.Remove(folder); err != nil {
-					return err
-				}
-				return os.Rename(folder+"2", folder)
-			}},
+			mend: func(folder string) error { return errors.Join(os.Remove(folder), os.Rename(folder+"2", folder)) }},
+		{name: "a file takes its place", says: "not a directory",
+			spoil: func(folder string) error {
+				return errors.Join(os.Rename(folder, folder+"2"), os.WriteFile(folder, nil, 0o666))
+			},
+			mend: func(folder string) error { return errors.Join(os.Remove(folder), os.Rename(folder+"2", folder)) }},
 		{name: "a fatal one", says: "it is no longer the folder", fatal: true,
 			spoil: func(folder string) error { return os.Rename(folder, folder+"2") },
 			mend:  func(folder string) error { return os.Rename(folder+"2", folder) }},
