@@ -323,9 +323,13 @@ func DryRun(
 	for _, a := range s.State() {
 		for rank, d := range place.Devices {
 			i := slices.IndexFunc(all, func(m scheme.Memory) bool { return place.IsLocal(rank) && m.Device == d.Real() })
-			if i >= 0 {
-				all[i].State += a.Field.Parts[rank].Data.Memory.Size()
+			if i < 0 {
+				continue
 			}
+			if all[i].State == nil {
+				all[i].State = map[string]int64{}
+			}
+			all[i].State[a.Name] += a.Field.Parts[rank].Data.Memory.Size()
 		}
 	}
 	return all, nil

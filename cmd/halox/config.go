@@ -102,8 +102,8 @@ func newConfigExplainCommand() *cobra.Command {
 		Example: "  halox config explain grayscott.yaml\n  halox config explain heat3d.yaml --json",
 		Args:    command.OneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withSetup(cmd, args[0], set, func(out io.Writer, w *solvers.Setup, solver string) error {
-				e, err := plan.Explain(cmd.Context(), w, solver, out)
+			return withSetup(cmd, args[0], set, func(out io.Writer, w *solvers.Setup, c *configs.Run) error {
+				e, err := plan.Explain(cmd.Context(), w, c.Solver, out)
 				if err != nil {
 					return err
 				}

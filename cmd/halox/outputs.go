@@ -11,6 +11,7 @@ import (
 	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/series"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 )
 
@@ -21,35 +22,57 @@ type liveOutputs struct {
 	events []*scheme.Event
 }
 
+// outputsOf returns the description of a setup for outputs that are written while a run goes on.
+func outputsOf(s *solvers.Setup) *series.Run {
+	return &series.Run{Place: s.Place, Element: s.Problem.Element, Spacing: s.Problem.Spacing,
+		Coordinate: s.Problem.Coordinate}
+}
+
+// seriesOf returns the series of a config, by default of some fields.
+func seriesOf(c *configs.Run, fields []string) (all []series.SeriesSpec) {
+	for _, one := range c.Output.Series {
+		spec := series.SeriesSpec{Every: everyOf(one.Every), Format: one.Format, Folder: one.Folder, Name: one.Name,
+			Fields: one.Fields, Ranges: map[int][2]float64{}, Coarsen: one.Coarsen,
+			Element: domain.Element(one.Precision), Attributes: map[string]any{"halox": program(), "config": c}}
+		if spec.Fields == nil {
+			spec.Fields = fields
+		}
+		for axis, name := range []string{"x", "y", "z"} {
+			if at, ok := one.Slice[name]; ok {
+				spec.Ranges[axis] = [2]float64{at, at}
+			} else if ends, ok := one.Box[name]; ok {
+				spec.Ranges[axis] = [2]float64(ends)
+			}
+		}
+		all = append(all, spec)
+	}
+	return all
+}
+
 // openOutputs prepares the outputs that are written while the run goes on; close ends them. Their failures go to the
 // record.
 func (s *solverRun) openOutputs(ctx context.Context, r *results.Run) (o *liveOutputs, err error) {
 	o = &liveOutputs{}
 	config := s.config.Output
-	run := &series.Run{Place: s.Place, Spacing: s.Problem.Spacing, Coordinate: s.Problem.Coordinate,
-		Failed: func(output string, e error) error {
-			e = fmt.Errorf("%s: %w", output, e)
-			if config.OnError == configs.OnErrorStop {
-				return e
-			}
-			command.Of(ctx).Warn(e)
-			r.Warnings = append(r.Warnings, e.Error())
-			return nil
-		}}
+	run := outputsOf(s.Setup)
+	run.Failed = func(output string, e error) error {
+		e = fmt.Errorf("%s: %w", output, e)
+		if config.OnError == configs.OnErrorStop {
+			return e
+		}
+		command.Of(ctx).Warn(e)
+		r.Warnings = append(r.Warnings, e.Error())
+		return nil
+	}
 	if s.config.TimeStep() > 0 {
 		run.Length = s.Problem.TimeStep
 	}
 	if s.paced() || run.Length > 0 {
 		run.Time = s.solver.Time
 	}
-	for i, name := range s.Problem.Fields() {
+	fields := s.Problem.Fields()
+	for i, name := range fields {
 		run.Fields = append(run.Fields, series.Field{Name: name, Now: func() *halo.Field { return s.solver.Fields()[i] }})
-	}
-	names := func(fields []string) []string {
-		if fields == nil {
-			return s.Problem.Fields()
-		}
-		return fields
 	}
 	if all := s.solver.Statistics; all != nil {
 		r.Samples = all.Samples() // after a restart
@@ -65,8 +88,11 @@ func (s *solverRun) openOutputs(ctx context.Context, r *results.Run) (o *liveOut
 			}})
 	}
 	for _, p := range config.Probes {
-		spec := series.ProbeSpec{File: p.File, Every: everyOf(p.Every), Fields: names(p.Fields), At: p.At,
+		spec := series.ProbeSpec{File: p.File, Every: everyOf(p.Every), Fields: p.Fields, At: p.At,
 			KeepRows: config.History}
+		if spec.Fields == nil {
+			spec.Fields = fields
+		}
 		if p.Line != nil {
 			spec.Line, spec.Points = [][]float64{p.Line.From, p.Line.To}, p.Line.Points
 		}
@@ -82,21 +108,7 @@ func (s *solverRun) openOutputs(ctx context.Context, r *results.Run) (o *liveOut
 	if err := s.Place.Agree(ctx, "begin the outputs", err); err != nil || len(config.Series) == 0 {
 		return o, err
 	}
-	var all []series.SeriesSpec
-	for _, one := range config.Series {
-		spec := series.SeriesSpec{Every: everyOf(one.Every), Format: one.Format, Folder: one.Folder, Name: one.Name,
-			Fields: names(one.Fields), Ranges: map[int][2]float64{}, Coarsen: one.Coarsen,
-			Element: domain.Element(one.Precision), Attributes: map[string]any{"halox": program(), "config": s.config}}
-		for axis, name := range []string{"x", "y", "z"} {
-			if at, ok := one.Slice[name]; ok {
-				spec.Ranges[axis] = [2]float64{at, at}
-			} else if ends, ok := one.Box[name]; ok {
-				spec.Ranges[axis] = [2]float64(ends)
-			}
-		}
-		all = append(all, spec)
-	}
-	if o.writer, err = series.NewWriter(ctx, run, all); err != nil {
+	if o.writer, err = series.NewWriter(ctx, run, seriesOf(s.config, fields)); err != nil {
 		return o, err
 	}
 	if !o.writer.InBackground() && s.writes() {

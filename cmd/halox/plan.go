@@ -51,8 +51,8 @@ no device: see docs/how-to/predict-scaling.md.`,
 			if err := hosts.unused(cmd.Flags()); err != nil {
 				return command.As(command.Usage, err)
 			}
-			return withSetup(cmd, args[0], set, func(out io.Writer, w *solvers.Setup, solver string) error {
-				return showPlan(cmd.Context(), out, w, solver, dot)
+			return withSetup(cmd, args[0], set, func(out io.Writer, w *solvers.Setup, c *configs.Run) error {
+				return showPlan(cmd.Context(), out, w, c, dot)
 			})
 		},
 	}
@@ -65,7 +65,7 @@ no device: see docs/how-to/predict-scaling.md.`,
 
 // withSetup opens the devices of a config, and shows something of its setup, without fields.
 func withSetup(
-	cmd *cobra.Command, file string, set []string, show func(out io.Writer, w *solvers.Setup, solver string) error,
+	cmd *cobra.Command, file string, set []string, show func(out io.Writer, w *solvers.Setup, c *configs.Run) error,
 ) error {
 	ctx := cmd.Context()
 	return runTogether(cmd, func(g *processGroup, out, notes io.Writer) (err error) {
@@ -88,12 +88,12 @@ func withSetup(
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		return show(out, w, config.Solver)
+		return show(out, w, config)
 	})
 }
 
 // showPlan prints the plan of a setup.
-func showPlan(ctx context.Context, out io.Writer, w *solvers.Setup, solver string, dot bool) error {
+func showPlan(ctx context.Context, out io.Writer, w *solvers.Setup, c *configs.Run, dot bool) error {
 	if !dot {
 		interrupt.During(ctx, "measuring the links", nil)
 		if err := w.Place.Agree(ctx, "measure the links", w.Session.Measure(ctx)); err != nil {
@@ -103,7 +103,8 @@ func showPlan(ctx context.Context, out io.Writer, w *solvers.Setup, solver strin
 			return err
 		}
 	}
-	p, err := plan.New(ctx, w, solver, dot)
+	all := seriesOf(c, w.Problem.Fields())
+	p, err := plan.New(ctx, w, c.Solver, outputsOf(w).Copied(all), dot)
 	if err != nil {
 		return err
 	}

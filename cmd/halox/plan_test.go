@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"io"
 	"os"
@@ -96,6 +97,39 @@ func TestPlan(t *testing.T) {
 			out = limitOfTheMachine.ReplaceAllString(memoryOfTheMachine.ReplaceAllString(out, "$1$2  ..."), "$1 ...")
 			golden(t, name, strings.ReplaceAll(out, runtime.GOARCH, "ARCH"))
 		})
+	}
+}
+
+// Copies count those of series, each field once, unless a series is small. All fields and statistics are state.
+func TestPlanCountsCopies(t *testing.T) {
+	measured(t)
+	file := write(t, "c.yaml", planned)
+	copied := func(series string) (all int64) {
+		code, out, errs := cli("plan", file, "--json", "--set", "output.statistics={mean: [u], every: 3}", "--set", "output.series="+series)
+		var p struct {
+			Memory []struct {
+				Copy int64 `json:"copy_bytes"`
+			}
+		}
+		if code != 0 {
+			t.Fatalf("%s: exit %d: %s%s", series, code, out, errs)
+		}
+		test.Check(t, json.Unmarshal([]byte(out), &p))
+		for _, m := range p.Memory {
+			all += m.Copy
+		}
+		return all
+	}
+	state, u := copied("[]"), copied("[{every: 9}]")
+	for series, want := range map[string]int64{
+		"[{every: 9, slice: {z: 0.5}}]":                       state,
+		"[{every: 9}, {every: 3, name: b}]":                   u,
+		"[{every: 9}, {every: 3, fields: [mean_u], name: b}]": 2 * state,
+		"[{every: 9, fields: [u, mean_u], name: all}]":        2 * state,
+	} {
+		if got := copied(series); got != want || u <= state {
+			t.Errorf("%s: %d bytes, want %d: the state has %d, and with u %d", series, got, want, state, u)
+		}
 	}
 }
 

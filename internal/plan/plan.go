@@ -20,6 +20,7 @@ import (
 type Plan struct {
 	*solvers.Setup
 	solver   string              // name of the problem for Print, such as "heat"
+	series   []string            // fields that series copy
 	parts    []part              // by process
 	between  *halo.ProcessModel  // of messages between processes
 	networks []halo.NetworkTrial // networks that were tried
@@ -49,7 +50,7 @@ type memory struct {
 	Device string `json:"device"`
 	Field  int64  `json:"field_bytes"`
 	Beside int64  `json:"extra_bytes"`
-	Copy   int64  `json:"copy_bytes"` // of the state, for a checkpoint
+	Copy   int64  `json:"copy_bytes"` // of the state for a checkpoint, and of fields for series
 	Pinned int64  `json:"pinned_bytes"`
 	Own    int64  `json:"-"` // of the host's memory
 	Free   int64  `json:"free_bytes"`
@@ -81,9 +82,10 @@ const (
 )
 
 // New returns the plan of a setup with the information of all processes. All call it. solver is the name of the
-// problem. If graph is set, the plan has no memory and no times, and only WriteDot can print it.
-func New(ctx context.Context, setup *solvers.Setup, solver string, graph bool) (*Plan, error) {
-	p := &Plan{Setup: setup, solver: solver}
+// problem, and series has the fields that series copy. If graph is set, the plan has no memory and no times, and only
+// WriteDot can print it.
+func New(ctx context.Context, setup *solvers.Setup, solver string, series []string, graph bool) (*Plan, error) {
+	p := &Plan{Setup: setup, solver: solver, series: series}
 	var err error
 	if !graph {
 		if p.networks, err = p.Session.TryNetworks(ctx); err != nil {
@@ -149,8 +151,13 @@ func (p *Plan) mine(ctx context.Context, graph bool) (k part, err error) {
 		k.Unfit = err.Error()
 	}
 	for _, m := range all {
-		v := memory{Device: p.nameOf(m.Device), Field: m.Variables, Beside: m.Extra, Copy: m.State,
-			Pinned: m.Pinned, Own: m.Pinned}
+		v := memory{Device: p.nameOf(m.Device), Field: m.Variables, Beside: m.Extra, Pinned: m.Pinned,
+			Own: m.Pinned}
+		for name, bytes := range m.State {
+			if v.Copy += bytes; slices.Contains(p.series, name) {
+				v.Copy += bytes
+			}
+		}
 		if m.Device.HostMemory {
 			v.Own += m.Variables + m.Extra
 		}

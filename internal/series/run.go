@@ -17,7 +17,8 @@ import (
 // A Run describes a run to its outputs.
 type Run struct {
 	Place      *halo.Placement
-	Fields     []Field                            // fields and statistics, all of one element and placement
+	Element    domain.Element                     // of all fields
+	Fields     []Field                            // fields and statistics, all of one placement
 	Spacing    []float64                          // distance between points, per axis
 	Coordinate func(axis, index int) float64      // coordinate of the points with an index on an axis
 	Length     float64                            // time of a step; 0 if it changes, or for problems without time

@@ -34,7 +34,7 @@ func newRun(t *testing.T) *run {
 	place := test.Must(halo.Place(test.Must(domain.Decompose(grid, domain.Vec{1, 1, 2}))(t), set.Devices))(t)
 	r := &run{field: test.Must(halo.NewField(place, halo.Spec{Name: "u", Element: halo.Float64}))(t)}
 	t.Cleanup(func() { test.Report(t, r.field.Close()) })
-	r.Run = &series.Run{Place: place, Spacing: []float64{1, 1, 1}, Length: 0.5,
+	r.Run = &series.Run{Place: place, Element: domain.Float64, Spacing: []float64{1, 1, 1}, Length: 0.5,
 		Time:       func() float64 { return 0.5 * float64(r.steps) },
 		Coordinate: func(_, index int) float64 { return float64(index) },
 		Fields:     []series.Field{{Name: "u", Now: func() *halo.Field { return r.field }}},

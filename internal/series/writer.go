@@ -1,6 +1,7 @@
 package series
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,19 +24,33 @@ const (
 	slicePart  = 16
 )
 
+// isSmall reports whether a series is read while steps wait.
+func (r *Run) isSmall(spec *SeriesSpec) bool {
+	s := r.selected(spec)
+	points, grid := s.size.Product(), r.Place.Grid.Points()
+	bytes := points * int64(r.Element.Size()*len(spec.Fields))
+	return points < grid && bytes <= smallBytes || points*slicePart <= grid && bytes <= sliceBytes
+}
+
+// Copied returns the names of the fields that a Writer of series copies on their devices. It takes no Fields of the run.
+func (r *Run) Copied(specs []SeriesSpec) (names []string) {
+	for _, spec := range specs {
+		for _, name := range spec.Fields {
+			if !r.isSmall(&spec) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
 func (r *Run) newSeries(spec SeriesSpec) (s *series, err error) {
 	s = &series{selection: r.selected(&spec), spec: spec, run: r}
 	if s.fields, err = r.named(spec.Fields); err != nil {
 		return nil, err
 	}
-	element := s.fields[0].Now().Spec.Element
-	if s.spec.Element == "" {
-		s.spec.Element = element
-	}
-	points := s.size.Product()
-	bytes := points * int64(element.Size()*len(s.fields))
-	grid := r.Place.Grid.Points()
-	s.small = points < grid && bytes <= smallBytes || points*slicePart <= grid && bytes <= sliceBytes
+	s.spec.Element = cmp.Or(spec.Element, r.Element)
+	s.small = r.isSmall(&spec)
 	base := filepath.Join(spec.Folder, spec.Name)
 	switch spec.Format {
 	case "vti":
@@ -83,11 +98,9 @@ func NewWriter(ctx context.Context, r *Run, specs []SeriesSpec) (w *Writer, err 
 			return nil, err
 		}
 		w.all = append(w.all, s)
-		for _, f := range s.fields {
-			if !s.small && !slices.ContainsFunc(w.copied, func(g Field) bool { return g.Name == f.Name }) {
-				w.copied = append(w.copied, f)
-			}
-		}
+	}
+	if w.copied, err = r.named(r.Copied(specs)); err != nil {
+		return nil, err
 	}
 	if w.processes, err = r.Place.Processes.Duplicate(ctx, backgroundLimit); err != nil {
 		return nil, err

@@ -18,9 +18,9 @@ type Memory struct {
 	Extra     int64           // other device memory: messages, values at boundaries, norms, tables and flags
 	Pinned    int64           // pinned host memory: staged messages, boundary values, norms, parts of variables
 
-	// State is the part of Variables that later steps depend on. A checkpoint copies it on the device, if there is
-	// memory. DryRun of this package does not set it.
-	State int64
+	// State is the part of Variables that later steps depend on, by the names of a checkpoint. That copies all of it on
+	// the device, if there is memory. DryRun of this package does not set it.
+	State map[string]int64
 }
 
 // Fit returns an error, streams.ErrOutOfMemory with the sizes, if the run does not fit into the free memory.
