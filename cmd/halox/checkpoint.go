@@ -23,7 +23,8 @@ func newCheckpointCommand() *cobra.Command {
 		onCheckpoints("verify", "Compare all bytes of checkpoints with their checksums",
 			"Verify ends with exit code 5 unless all checkpoints are whole.", verifyCheckpoints),
 		onCheckpoints("info", "Describe the newest whole checkpoint in a folder",
-			"Info compares all its bytes with their checksums, and prints why newer ones are rejected.",
+			"Info compares all its bytes with their checksums, and the hash of the grid with the config.\n"+
+				"It prints why newer ones are rejected.",
 			describeCheckpoint))
 	cmd.Example = "  halox checkpoint list checkpoints\n  halox checkpoint verify checkpoints --json"
 	return cmd
@@ -135,8 +136,18 @@ func describeCheckpoint(cmd *cobra.Command, folder string) error {
 	if err = errors.Join(err, c.Attributes(&attributes)); err != nil {
 		return err
 	}
+	var saved savedGrid
+	if err := c.Attributes(&saved); err == nil { // otherwise of another program
+		if err := saved.check(c.Path); err != nil {
+			return command.As(command.CheckFailed, err)
+		}
+	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "%s\nstep %d of run %s, written %s\n\n", c.Path, c.Step, c.Run, c.Written.Format(time.RFC3339))
+	fmt.Fprintf(out, "%s\nstep %d of run %s, written %s\n", c.Path, c.Step, c.Run, c.Written.Format(time.RFC3339))
+	if saved.GridHash != "" {
+		fmt.Fprintf(out, "hash of the grid %s\n", saved.GridHash)
+	}
+	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "array\tvalues\telement\tcomponents\tcompressed\tsize")
 	for _, a := range arrays {

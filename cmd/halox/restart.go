@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,7 +55,7 @@ func restartedFrom(
 	}
 	from := &restart{Checkpoint: saved}
 	if err == nil {
-		err = saved.Attributes(&from.run)
+		err = cmp.Or(saved.Attributes(&from.run), from.run.check(saved.Path))
 	}
 	if err != nil {
 		return nil, c, command.As(command.Config, fmt.Errorf("--restart: %w", err))
@@ -74,6 +76,45 @@ func restartedFrom(
 	}
 	fmt.Fprintf(notes, "continuing from step %d: %s\n", saved.Step, saved.Path)
 	return from, c, nil
+}
+
+// check returns an error unless the hash of the grid is that of the config, so that both are of one run.
+func (g savedGrid) check(path string) error {
+	want, err := gridHash(g.Config)
+	if g.GridHash == "" || err == nil && g.GridHash == want {
+		return nil
+	}
+	return cmp.Or(err, fmt.Errorf("checkpoint: %s: attributes: grid_hash: must be %s for the grid of their config, got %s: "+
+		"they are of another run", path, want, g.GridHash))
+}
+
+// gridHash returns the start of the SHA-256 of the sizes, the spacing, the periodic axes and the precision of a config,
+// or of its tree.
+func gridHash(config any) (string, error) {
+	type faces map[string]any
+	var c struct {
+		Grid struct {
+			Size    []int
+			Spacing []float64
+		}
+		Precision string
+		Boundary  faces
+		Fields    map[string]struct{ Boundary faces }
+	}
+	text, err := json.Marshal(config)
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	periodic := make([]bool, len(c.Grid.Size))
+	for axis := range periodic {
+		face := "xyz"[axis:axis+1] + "-"
+		periodic[axis] = c.Boundary[face] == "periodic"
+		for _, f := range c.Fields { // all alike
+			periodic[axis] = f.Boundary[face] == "periodic"
+		}
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %v %v %s", c.Grid.Size, c.Grid.Spacing, periodic, c.Precision))
+	return hex.EncodeToString(sum[:8]), err
 }
 
 // mayDiffer are the sections of a config that a restart may change.
@@ -203,7 +244,11 @@ func (v *saver) events() []*scheme.Event {
 // write begins a checkpoint of the steps so far.
 func (v *saver) write(ctx context.Context, so scheme.Result) error {
 	s := v.run
-	saved := savedRun{Config: s.config, Halox: program(), Step: so.Step, Length: so.Length,
+	hash, err := gridHash(s.config)
+	if err != nil {
+		return err
+	}
+	saved := savedRun{savedGrid: savedGrid{s.config, hash}, Halox: program(), Step: so.Step, Length: so.Length,
 		StartMeasures: v.record.StartMeasures, History: s.history(so.History)}
 	if s.config.Solver != configs.SolverLaplace {
 		saved.Time = s.solver.Time()
@@ -211,7 +256,7 @@ func (v *saver) write(ctx context.Context, so scheme.Result) error {
 	if all := s.solver.Statistics; all != nil {
 		saved.Samples = all.Samples()
 	}
-	err := v.Write(ctx, so.Step, saved, s.solver.State()...)
+	err = v.Write(ctx, so.Step, saved, s.solver.State()...)
 	v.note()
 	return err
 }

@@ -270,9 +270,15 @@ type tracing struct {
 	output *results.Output // in the record
 }
 
+// savedGrid is the attributes that describe the grid of a checkpoint.
+type savedGrid struct {
+	Config   any    `json:"config"`              // *configs.Run; decoded, a tree
+	GridHash string `json:"grid_hash,omitempty"` // see gridHash; "" in older checkpoints
+}
+
 // savedRun is the attributes of the checkpoints of a run.
 type savedRun struct {
-	Config        any                 `json:"config"`                   // *configs.Run; decoded, a tree
+	savedGrid
 	Halox         results.Program     `json:"halox"`                    // the program
 	Step          int64               `json:"step"`                     // steps completed
 	Time          float64             `json:"time"`                     // simulated time; 0 for laplace
