@@ -54,7 +54,7 @@ func checkEvents(t testing.TB, p *Problem, s *Solver, name scheme.Scheme, every 
 	for _, o := range []scheme.Options{{Steps: 23}, {Steps: 18}, {Steps: 60, Tolerance: toleranceAt(p, 60, scheme.MaxNorm)}} {
 		begun := s.Done()
 		o = how{scheme: name, order: scheme.LeftRight}.options(o)
-		o.CheckEvery, o.History = every, true
+		o.CheckEvery, o.History, o.Keep = every, true, every == 4
 		res := must(s.RunEvents(context.Background(), o, events...))(t)
 		var want []scheme.Check
 		want, stop = all.checked(o, begun)
@@ -125,14 +125,15 @@ func requested(t testing.TB, p *Problem, s *Solver, name scheme.Scheme, mine boo
 		return nil
 	}
 	e.Request()
-	o := scheme.Options{Scheme: name, Steps: 1 << 40, CheckEvery: 1 << 30}
+	o := scheme.Options{Scheme: name, Steps: 1 << 40, CheckEvery: 1 << 30, History: true}
 	o.Progress = func(step int64) {
 		if step > 50 && len(called) == 1 && mine {
 			e.Request()
 		}
 	}
 	res := must(s.RunEvents(ctx, o, e))(t)
-	if len(called) != 2 || called[0] > 50 || called[1] <= called[0] || res.Stopped != scheme.StoppedInterrupted {
+	if len(called) != 2 || called[0] > 50 || called[1] <= called[0] || res.Stopped != scheme.StoppedInterrupted ||
+		len(res.History) != 1 || res.History[0].Step != res.Step {
 		t.Fatalf("%s: called at %v, stopped by %s at %d", name, called, res.Stopped, res.Step)
 	}
 	newOracle(p).stoppedAt(t, s, scheme.Result{Steps: res.Steps, Check: scheme.Check{Step: res.Steps, Norms: res.Norms}})

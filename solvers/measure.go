@@ -132,7 +132,7 @@ func (s *Setup) Measure(ctx context.Context, of *Solver, what *Measures) (m *Mea
 
 // Take adds the measures of the current fields to Values.
 func (m *Measurer) Take(ctx context.Context) error {
-	result, err := m.runner.Run(ctx, scheme.Options{Scheme: scheme.Baseline, Steps: 1})
+	result, err := m.runner.Run(ctx, scheme.Options{Scheme: scheme.Baseline, Steps: 1, Keep: true})
 	if err != nil {
 		return err
 	}

@@ -157,7 +157,7 @@ func (s *Statistics) Take(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := s.runner.Run(ctx, scheme.Options{Scheme: scheme.Baseline, Steps: 1})
+	_, err := s.runner.Run(ctx, scheme.Options{Scheme: scheme.Baseline, Steps: 1, Keep: true})
 	if err == nil {
 		s.samples++
 	}

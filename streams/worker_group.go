@@ -211,8 +211,8 @@ func (s *Signal) Wait(group *WorkerGroup, on *Stream, n int64) error {
 // Await waits on the host until the n-th record has been queued, or announced.
 func (s *Signal) Await(c *WorkerGroup, n int64) error { return c.Await(&s.records, n) }
 
-// Announce counts a record without making one, which wakes those that await it.
-func (s *Signal) Announce() { s.records.Add() }
+// SetRecords sets the number of records that Await and Wait see, without making one: one more wakes those that await it.
+func (s *Signal) SetRecords(n int64) { s.records.Set(n) }
 
 // Close frees the event.
 func (s *Signal) Close() error { return s.event.Close() }

@@ -187,7 +187,6 @@ func (s *subdomain) neighbors(r *Runner) (all []int) {
 // newAssistants makes an assistant for each of some neighbors of a subdomain.
 func (r *run) newAssistants(d *subdomain, neighbors []int) (a *assistants, err error) {
 	a = &assistants{run: r, subdomain: d}
-	a.last.Store(math.MaxInt64)
 	a.swept, err = d.device.NewSignal("subdomain %d on device %v to sweep its boundary", d.rank, d.device)
 	if err != nil {
 		return nil, err
@@ -260,6 +259,8 @@ func (a *assistants) await(s *streams.Stream, stage int, n int64) (came bool, er
 
 // start starts the threads.
 func (a *assistants) start() {
+	a.last.Store(math.MaxInt64)
+	a.swept.SetRecords(a.issued)
 	for _, h := range a.all {
 		a.threads.Go(h.name, func() error { return a.assist(h) })
 	}
@@ -269,13 +270,13 @@ func (a *assistants) start() {
 // here, and find that there is none.
 func (a *assistants) stop(n int64) {
 	a.last.Store(a.exchangesTo(len(a.step.Stages)-1, n))
-	a.swept.Announce()
+	a.swept.SetRecords(a.issued + 1)
 }
 
 // assist is an assistant's loop: it sends as soon as the boundary region has been swept, and receives the
 // neighbor's messages, on two streams, so that neither waits for the other.
 func (a *assistants) assist(h *assistant) error {
-	for n := int64(1); ; n++ {
+	for n := a.from + 1; ; n++ {
 		for stage := range a.step.Stages {
 			if !a.sends(stage, n) {
 				continue

@@ -52,8 +52,7 @@ func newBlockedWithin(r *run, o Options, limits blockedLimits) (all []worker, er
 // prepare makes all launches.
 func (b *blocked) prepare() error {
 	b.connected, b.measures = hasNeighbours(b.Runner), b.step.measures()
-	b.cuts, b.holds = map[cutKey][]int{}, [2]int64{-1, -1}
-	b.holds[b.slot(b.done)] = 0
+	b.cuts = map[cutKey][]int{}
 	for _, x := range b.groupExchanges() {
 		x.SetLimit(b.patience())
 	}
@@ -252,6 +251,10 @@ func (b *blockedPart) sync() error {
 
 // plan plans a round: passes up to the first one with norms.
 func (b *blocked) plan(a planRequest) passPlan {
+	if a.after == b.from { // where other schemes store it
+		b.holds = [2]int64{-1, -1}
+		b.holds[b.slot(b.done+a.after)] = a.after
+	}
 	d := passPlan{from: a.after, last: a.after, checks: b.round.checks[:0]}
 	b.round.slot = b.slotOf(a.after)
 	slot, depths := b.round.slot, b.cut(a)

@@ -146,7 +146,7 @@ func TestRoundsOfPasses(t *testing.T) {
 		drawCosts(&b.costs, r)
 		end, done, one := int64(1+r.IntN(200)), int64(0), false
 		for done < end {
-			a := planRequest{after: done, to: end, pace: int64(1 + r.IntN(40)), final: true, one: one, every: every, norms: true}
+			a := planRequest{after: done, to: end, pace: int64(1 + r.IntN(40)), final: true, one: one, checked: checkedSteps{every: every}, norms: true}
 			d := b.plan(a)
 			checkRound(t, b, a, d)
 			done, one = d.last, len(d.checks) > 0 && !d.isEarly()

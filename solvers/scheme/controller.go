@@ -18,11 +18,11 @@ import (
 )
 
 // round is what all workers do between two barriers: queue steps first to last, with norms of the last one if
-// check is set, and wait for all of them if drain is set. If every is not 0, norms of steps before the last
-// that it divides are taken within the launch, see earlyNorms. A round without steps ends the run.
+// check is set, and wait for all of them if drain is set. If early is set, norms of checked steps before the last
+// are taken within the launch, see earlyNorms. A round without steps ends the run.
 type round struct {
 	first, last  int64
-	every        int64
+	early        bool
 	check, drain bool
 	number       int64    // number of the round among those with check
 	plan         passPlan // set by a passPlanner
@@ -38,6 +38,20 @@ func (r round) String() string {
 	}
 	return fmt.Sprintf("in steps %d to %d", r.first, r.last)
 }
+
+// checkedSteps are the steps whose norms are checked: every so many, 0 for none, counted from another step.
+type checkedSteps struct{ every, from int64 }
+
+// after returns the first of them after step n, math.MaxInt64 for none.
+func (c checkedSteps) after(n int64) int64 {
+	if c.every == 0 {
+		return math.MaxInt64
+	}
+	return c.from + ((n-c.from)/c.every+1)*c.every
+}
+
+// have reports whether a step is one of them.
+func (c checkedSteps) have(step int64) bool { return c.after(step-1) == step }
 
 // passPlanner is implemented by workers that divide steps into rounds themselves, and take norms of steps
 // within launches.
@@ -58,8 +72,8 @@ type planRequest struct {
 	pace      int64 // approximate number of steps
 	final     bool  // the run ends with the last of them
 	one       bool  // only one launch, since the fields read by the one before are still needed
-	every     int64 // take norms of steps that it divides; 0 for none
-	norms     bool  // take norms of the last step if final
+	checked   checkedSteps
+	norms     bool // take norms of the last step if final
 }
 
 // maxChecks is the maximum number of steps of a launch whose norms are taken.
@@ -78,10 +92,7 @@ func (p passPlan) isEarly() bool { return len(p.checks) > 0 && p.checks[0] < p.l
 
 // nextCheck returns the first step after n whose norms are needed, math.MaxInt64 for none.
 func (p planRequest) nextCheck(n int64) int64 {
-	check := int64(math.MaxInt64)
-	if p.every > 0 {
-		check = (n/p.every + 1) * p.every
-	}
+	check := p.checked.after(n)
 	if p.norms && n < p.to {
 		check = min(check, p.to)
 	}
@@ -113,7 +124,7 @@ func (i *intervals) ask(done int64) (steps int64) {
 		return 0
 	}
 	var took time.Duration
-	if done > 0 {
+	if done > i.begun {
 		took = time.Since(i.since)
 	}
 	return i.next(done-i.begun, took)
@@ -268,6 +279,7 @@ type controller struct {
 	options Options
 	run     *run
 	step    *Step
+	checked checkedSteps
 	points  int64
 	terms   float64 // number of terms of the sums of all measured variables
 	threads *streams.WorkerGroup
@@ -289,7 +301,6 @@ type controller struct {
 	planner  passPlanner        // nil for other schemes
 
 	round     round
-	rounds    int64       // number of rounds with check
 	limit     int64       // the last step, unless the tolerance ends the run before
 	pending   normCheck   // norms in flight; step 0 for none
 	due       []normCheck // norms that workers bring to the next barrier, after the round is queued
@@ -314,12 +325,16 @@ func newController(ctx context.Context, o Options, r *run, workers []worker) (c 
 		o.CheckEvery = 0 // there is nothing to check
 	}
 	c = &controller{
-		options: o, run: r, step: r.step, points: r.place.Grid.Points(), threads: r.threads, ctx: ctx, limit: o.Steps,
+		options: o, run: r, step: r.step, points: r.place.Grid.Points(), threads: r.threads, ctx: ctx,
+		limit: r.from + o.Steps, checked: checkedSteps{o.CheckEvery, r.from},
 		arrivals: make([]streams.Counter, len(workers)), early: make([]earlyNormsResult, len(workers)),
-		steps:     stepPace{now: 1, limit: workers[0].maxQueued()},
-		intervals: intervals{next: o.Interval, end: noEnd},
+		steps:     stepPace{now: max(1, r.pace), limit: workers[0].maxQueued()},
+		intervals: intervals{next: o.Interval, begun: r.from, end: noEnd},
 		sum:       r.step.newTaken(1)[0],
-		looks:     looks{last: time.Now()},
+		looks:     looks{last: time.Now(), step: r.from},
+	}
+	if o.part != nil {
+		c.checked.from = -r.done // the first step of the simulation
 	}
 	if r.step.measures() && !o.checks() && !o.History && !o.anything && o.Interval == nil {
 		c.looks.every = cmp.Or(o.lookTime, lookTime)
@@ -344,30 +359,30 @@ func newController(ctx context.Context, o Options, r *run, workers []worker) (c 
 	}
 	c.meeting.Name = "the other workers"
 	if r.step.Pace != nil {
-		if r.clock.level != r.done {
-			r.clock = stepClock{level: r.done, now: r.timeOf(r.done)}
+		if level := r.done + r.from; r.clock.level != level {
+			r.clock = stepClock{level: level, now: r.timeOf(level)}
 		}
-		if err := r.reduceFirst(c.collected[0]); err != nil {
+		if err := r.reduceFirst(r.stepStreams(workers), c.collected[0]); err != nil {
 			return nil, err
 		}
 		c.due = []normCheck{{}}
 	}
-	p, err := c.agree(proposal{pace: c.steps.next(0), interval: c.intervals.ask(0)})
+	p, err := c.agree(proposal{pace: c.steps.next(r.from), interval: c.intervals.ask(r.from)})
 	if err != nil {
 		return nil, err
 	}
 	if len(c.due) > 0 {
-		c.addUp(0, 0)
+		c.addUp(0, r.from)
 		ends, err := c.pace()
 		if c.result.Norms, c.result.Stopped = nil, ends; ends != "" || err != nil {
-			c.begin(round{first: 1}) // without steps
+			c.begin(round{first: r.from + 1, last: r.from}) // without steps
 			return c, err
 		}
 	}
-	if !c.intervals.begin(0, p.interval) {
-		c.limit = 1
+	if !c.intervals.begin(r.from, p.interval) {
+		c.limit = r.from + 1
 	}
-	c.plan(0, p.pace)
+	c.plan(r.from, p.pace)
 	return c, nil
 }
 
@@ -416,8 +431,8 @@ func (c *controller) late(n int64) (workers []int) {
 // begin sets the next round, and the norms that are due after it.
 func (c *controller) begin(r round) {
 	if r.check {
-		c.rounds++
-		r.number = c.rounds
+		c.run.rounds++
+		r.number = c.run.rounds
 	}
 	c.round, c.due = r, c.due[:0]
 	if n := c.pending.step; n > 0 && (r.last > n || n == c.limit || !c.ahead) {
@@ -436,7 +451,7 @@ func (c *controller) decide() error {
 		c.end()
 		return nil
 	}
-	if c.round.every > 0 {
+	if c.round.early {
 		if again, err := c.judgeEarly(); again || err != nil {
 			return err
 		}
@@ -491,7 +506,7 @@ func (c *controller) progress(steps int64) (err error) {
 		return nil
 	}
 	defer streams.Caught(&err, "Options.Progress of step", c.step.Name)
-	c.options.Progress(steps)
+	c.options.Progress(steps - c.run.from)
 	return nil
 }
 
@@ -543,13 +558,13 @@ func (c *controller) plan(issued, pace int64) {
 			to, norms = check, true
 		}
 		next.plan = c.planner.plan(planRequest{
-			after: issued, to: to, pace: pace, final: to == c.limit, one: waits, every: c.options.CheckEvery,
+			after: issued, to: to, pace: pace, final: to == c.limit, one: waits, checked: c.checked,
 			norms: norms,
 		})
 		next.last = next.plan.last
 		next.check, next.drain = len(next.plan.checks) > 0, next.last == c.intervals.end
 	} else if far := c.farthest(issued, pace, end); !waits && far > check {
-		next.last, next.every, next.check, next.drain = far, c.options.CheckEvery, true, far == c.intervals.end
+		next.last, next.early, next.check, next.drain = far, true, true, far == c.intervals.end
 	}
 	c.begin(next)
 }
@@ -561,12 +576,12 @@ func (c *controller) farthest(issued, pace, end int64) int64 {
 	if c.maxEarly == 0 || every > pace {
 		return issued
 	}
-	far := min((issued+pace+every-1)/every*every, issued/every*every+c.maxEarly*every)
+	far := min(c.checked.after(issued+pace-1), c.checked.after(issued)+(c.maxEarly-1)*every)
 	if far <= end {
 		return far
 	}
 	if end < c.limit {
-		end -= end % every
+		end = c.checked.after(end) - every
 	}
 	return end
 }
@@ -576,7 +591,7 @@ func (c *controller) farthest(issued, pace, end int64) int64 {
 func (c *controller) judgeEarly() (again bool, err error) {
 	ended, next := c.early[0].ended, c.nextCheck(c.round.first-1)
 	for n := range c.early[0].norms {
-		step := next + int64(n)*c.round.every
+		step := next + int64(n)*c.checked.every
 		if int64(n)+1 == ended {
 			c.begin(round{first: c.round.first, last: step, check: true})
 			return true, nil
@@ -602,8 +617,7 @@ func (c *controller) nextCheck(n int64) int64 {
 		}
 		return c.limit
 	}
-	every := c.options.CheckEvery
-	return min(c.limit, (n/every+1)*every)
+	return min(c.limit, c.checked.after(n))
 }
 
 // judge takes the norms of a step at a norm check, and reports whether the run ends with it. With Step.Pace it is
@@ -613,7 +627,7 @@ func (c *controller) judge(check int, step int64) (ends bool, err error) {
 		c.run.clock.level, c.run.clock.now = c.run.done+step, c.run.clock.now+c.run.clock.length
 	}
 	all := c.addUp(check, step)
-	listed := c.step.Pace == nil || c.options.checks() && step%c.options.CheckEvery == 0
+	listed := c.checked.have(step) || c.step.Pace == nil && (step < c.limit || !c.cancel && c.options.part.ends())
 	change := all.MaxChange
 	if c.options.Norm == L2Norm {
 		change = root(all.SumChange2.Value(), all.MaxChange, c.terms)
@@ -634,7 +648,7 @@ func (c *controller) judge(check int, step int64) (ends bool, err error) {
 		*stopped = StoppedSteps
 	}
 	ends = *stopped != ""
-	if c.options.History && (listed || ends) {
+	if c.options.History && listed {
 		c.result.History = append(c.result.History, c.result.Check.clone())
 	}
 	if ends {
@@ -683,7 +697,8 @@ func (c *controller) addUp(check int, step int64) (all reduce.Norms) {
 		c.sum.add(part)
 	}
 	r := &c.result
-	r.Steps, r.Step, r.Norms, r.Reduced = step, step, r.Norms[:0], r.Reduced[:0]
+	r.Steps, r.Norms, r.Reduced = step-c.run.from, r.Norms[:0], r.Reduced[:0]
+	r.Step = r.Steps
 	if r.Time, r.Length = c.run.time(step), c.run.moment(step).Length; c.step.Pace != nil {
 		r.Time = c.run.clock.now
 	}

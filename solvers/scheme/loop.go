@@ -17,13 +17,13 @@ import (
 )
 
 // compareRuns returns an error unless all processes begin the same run.
-func (r *Runner) compareRuns(name Scheme, o Options) error {
+func (r *Runner) compareRuns(name Scheme, o Options, level int64) error {
 	if !r.shared() {
 		return nil
 	}
 	p := r.place.Processes
 	run := fmt.Sprintf("scheme %s %s, %d steps from %d, norms %s every %d, tolerance %v, intervals %t",
-		name, o.Order, o.Steps, r.done, o.Norm, o.CheckEvery, o.Tolerance, o.Interval != nil)
+		name, o.Order, o.Steps, level, o.Norm, o.CheckEvery, o.Tolerance, o.Interval != nil)
 	all, err := mpi.Gather(context.Background(), p, "scheme: compare the runs that processes begin", run)
 	if err != nil {
 		return err
@@ -177,14 +177,15 @@ func (f *fences) collectNorms(c normCheck, to []taken) error {
 // bitwise identical norms. If the context of one ends, all stop at the same step. If one fails, all return an
 // error.
 func (r *Runner) Run(ctx context.Context, o Options) (Result, error) {
-	held, err := r.hold(ctx)
+	held, untouched, err := r.hold(ctx, o.part)
 	if r == nil {
 		return Result{}, err
 	}
 	defer held.release()
 	var def *definition
+	var level int64
 	if err == nil {
-		o, def, err = r.begins(o)
+		o, def, level, err = r.begins(o)
 	}
 	if err = agree(r.place, "begin a run", err); err != nil {
 		return Result{}, err
@@ -193,23 +194,56 @@ func (r *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	if err := agree(r.place, "see whether the scheme suits", def.suits(r, o)); err != nil {
 		return Result{}, err
 	}
-	if err := r.compareRuns(def.name, o); err != nil {
+	if err := r.compareRuns(def.name, o, level); err != nil {
 		return Result{}, err
 	}
-	one := &run{Runner: r, threads: streams.NewWorkerGroup(r.threadsOnHost(def), o.Limit)}
-	res, err := one.run(ctx, def, o)
+	one, err := r.keptFor(def, o, level)
+	res := Result{}
+	if err == nil {
+		res, err = one.drive(ctx, def, o, untouched)
+	}
 	res.Scheme = def.name
 	if err != nil {
 		r.resources.Add(&one.resources)
 		r.broken = tell(r.place, alsoLost(err, r.place.Devices))
 		return res, r.broken // closing would wait for streams that may hang
 	}
-	r.step.advance(r.done + res.Steps)
-	err = one.Close()
+	r.step.advance(level + res.Steps)
+	if o.Keep && (res.Stopped == StoppedSteps || res.Stopped == StoppedInterrupted) {
+		r.kept = one
+	} else {
+		err = one.Close()
+	}
+	if o.part == nil {
+		res.endHistory(o)
+	}
 	if err == nil && res.Stopped != StoppedDiverged {
 		err = r.scaleNorms(&res)
 	}
 	return res, err
+}
+
+// keptFor returns the kept run if it can run steps after a level by a scheme. Otherwise it closes it and returns a new
+// one.
+func (r *Runner) keptFor(def *definition, o Options, level int64) (one *prepared, err error) {
+	shape := [...]any{def.name, o.Order, o.CheckEvery, o.Tolerance, o.Norm, o.Limit, o.anything, 0}
+	if def.needs.Steady {
+		shape[7] = r.changed // launches contain the parameters
+	}
+	if one, _ = r.kept.(*prepared); one == nil || one.shape != shape || r.done+one.last != level {
+		err = r.forget()
+		one, r.done = &prepared{run: &run{Runner: r}, shape: shape}, level
+	}
+	r.kept, one.from = nil, one.last
+	one.threads = streams.NewWorkerGroup(r.threadsOnHost(def), o.Limit)
+	return one, err
+}
+
+// endHistory adds the last check to the history, if that is kept and lacks it.
+func (r *Result) endHistory(o Options) {
+	if last := len(r.History) - 1; o.History && r.Steps > 0 && (last < 0 || r.History[last].Step != r.Step) {
+		r.History = append(r.History, r.Check.clone())
+	}
 }
 
 // scaleNorms computes L2 of the last step if float64 cannot represent the squares summed by the step. All
@@ -236,49 +270,51 @@ func (r *Runner) scaleNorms(res *Result) error {
 	return nil
 }
 
-// hold reserves the runner, its variables and its devices for one run.
-func (r *Runner) hold(ctx context.Context) (held uses, err error) {
+// hold reserves the runner, its variables and its devices for one run, or for a part of one. untouched reports whether
+// its ghosts are those that the part before left.
+func (r *Runner) hold(ctx context.Context, p *part) (held uses, untouched bool, err error) {
 	switch {
 	case r == nil:
-		return nil, errNoRunner
+		return nil, false, errNoRunner
 	case ctx == nil:
-		return nil, errNoContext
+		return nil, false, errNoContext
 	}
 	switch err := r.guard.Hold(guard.Alone); {
 	case errors.Is(err, guard.ErrClosed):
-		return nil, errors.New("scheme: the runner is closed")
+		return nil, false, errors.New("scheme: the runner is closed")
 	case err != nil:
-		return nil, fmt.Errorf("scheme: a run of this runner is in progress: %w", err)
+		return nil, false, fmt.Errorf("scheme: a run of this runner is in progress: %w", err)
 	}
+	untouched = p != nil
 	held = uses{func() { r.guard.Release(guard.Alone) }}
 	for _, v := range r.step.variables() {
 		// a run sets ghosts at its start
 		alone := r.step.writes(v) || r.step.readsAround(v) || r.step.group() > 1
 		if err := held.add(v.hold(alone)); err != nil {
-			return nil, fmt.Errorf("scheme: %w", err)
+			return nil, false, fmt.Errorf("scheme: %w", err)
+		}
+		if alone {
+			untouched = v.ghosts.Swap(p) == p && untouched
 		}
 	}
 	if err := held.add(func() { streams.Release(r.place.Devices) }, streams.Hold(r.place.Devices)); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return held, nil
+	return held, untouched, nil
 }
 
-// begins completes the options of a run, and finds its scheme and the step at which it starts.
-func (r *Runner) begins(o Options) (Options, *definition, error) {
-	o, err := o.complete(r.place)
-	if err != nil {
-		return o, nil, err
+// begins completes the options of a run, and finds its scheme and the level at which it starts.
+func (r *Runner) begins(o Options) (_ Options, def *definition, level int64, err error) {
+	if o, err = o.complete(r.place); err == nil {
+		err = errors.Join(o.checkNorms(r.step), r.usable())
 	}
-	if err := errors.Join(o.checkNorms(r.step), r.usable()); err != nil {
-		return o, nil, err
+	if err == nil {
+		def, err = find(Choose(o.Scheme, r.place))
 	}
-	def, err := find(Choose(o.Scheme, r.place))
-	if err != nil {
-		return o, nil, err
+	if err == nil {
+		level, err = r.step.newest(o.Steps)
 	}
-	r.done, err = r.step.newest(o.Steps)
-	return o, def, err
+	return o, def, level, err
 }
 
 // threadsOnHost returns the approximate number of threads of a scheme on this host, including those of other
@@ -303,40 +339,62 @@ func (r *Runner) usable() error {
 	return nil
 }
 
-// run starts the workers and waits for them.
-func (r *run) run(ctx context.Context, def *definition, o Options) (Result, error) {
+// prepared is a run with its workers, which may be kept for the next one.
+type prepared struct {
+	*run
+	shape   [8]any // everything that the workers depend on
+	workers []worker
+	fences  []*fences // by worker
+}
+
+// prepare makes the workers.
+func (r *prepared) prepare(def *definition, o Options) (err error) {
 	for _, rank := range r.local {
 		r.subdomains[rank].totals = r.subdomains[rank].split
 	}
-	workers, err := def.begin(r, o)
+	r.workers, err = def.begin(r.run, o)
 	if err = agree(r.place, "make a run ready", err); err != nil {
-		return Result{}, errors.Join(err, r.Close())
+		return errors.Join(err, r.Close())
 	}
-	if err := r.setGhosts(); err != nil {
-		return Result{}, err
+	for _, w := range r.workers {
+		f, err := r.newFences(w)
+		if err != nil {
+			return err
+		}
+		r.fences = append(r.fences, f)
 	}
-	c, err := newController(ctx, o, r, workers)
+	return nil
+}
+
+// drive starts the workers and waits for them. untouched is that of hold.
+func (r *prepared) drive(ctx context.Context, def *definition, o Options, untouched bool) (Result, error) {
+	if r.workers == nil {
+		if err := r.prepare(def, o); err != nil {
+			return Result{}, err
+		}
+	}
+	bytes := int64(0)
+	if !untouched {
+		if err := r.setGhosts(r.stepStreams(r.workers)); err != nil {
+			return Result{}, err
+		}
+		bytes = r.once
+	}
+	c, err := newController(ctx, o, r.run, r.workers)
 	if err != nil {
 		return Result{}, err
 	}
-	var all []*fences
-	for _, w := range workers {
-		f, err := r.newFences(w)
-		if err != nil {
-			return Result{}, err
-		}
-		all = append(all, f)
-	}
 	start := time.Now()
-	for _, w := range workers {
+	for _, w := range r.workers {
 		w.start()
 	}
-	for i, w := range workers {
-		r.threads.Go(fmt.Sprintf("main thread %d", i), func() error { return all[i].work(w, c, i) })
+	for i, w := range r.workers {
+		r.threads.Go(fmt.Sprintf("main thread %d", i), func() error { return r.fences[i].work(w, c, i) })
 	}
 	err = r.threads.Wait()
+	r.last, r.pace = c.round.last, c.steps.now
 	c.result.Loop = time.Since(start)
-	c.result.Bytes = r.once + r.exchangesUpTo(c.result.Steps)*r.bytes()
+	c.result.Bytes = bytes + (r.exchangesUpTo(r.from+c.result.Steps)-r.exchangesUpTo(r.from))*r.bytes()
 	c.result.UpdatesPerSecond = float64(c.result.Steps) * float64(r.place.Grid.Points()) / c.result.Loop.Seconds()
 	return c.result, err
 }
@@ -350,8 +408,9 @@ func (f *fences) work(w worker, c *controller, i int) (err error) {
 		}
 	}()
 	for next.last >= next.first || len(c.due) > 0 {
-		if next.every > 0 {
-			if err := w.(earlyNorms).stepsWithNorms(next.first, next.last, next.every); err != nil {
+		if next.early {
+			check := c.checked.after(next.first - 1)
+			if err := w.(earlyNorms).stepsWithNorms(next.first, next.last, check, c.checked.every); err != nil {
 				return err
 			}
 		} else if next.last >= next.first {
@@ -365,12 +424,12 @@ func (f *fences) work(w worker, c *controller, i int) (err error) {
 		if next.drain {
 			f.drain()
 		}
-		if next.drain || next.every > 0 {
+		if next.drain || next.early {
 			if err := w.sync(); err != nil {
 				return err
 			}
 		}
-		if next.every > 0 {
+		if next.early {
 			c.early[i].norms, c.early[i].ended = w.(earlyNorms).early()
 		}
 		for k, check := range c.due {
@@ -386,7 +445,7 @@ func (f *fences) work(w worker, c *controller, i int) (err error) {
 	}
 	w.stop(next.last)
 	if f.taker != nil {
-		if err := f.taker.finish(c.result.Steps); err != nil {
+		if err := f.taker.finish(f.from + c.result.Steps); err != nil {
 			return err
 		}
 	}
@@ -462,7 +521,8 @@ func (e *Event) isDue(step int64) bool { return e.Next != nil && e.Next(step-1) 
 
 // RunEvents is Run with events. Fields and norms are those of Run: checks are at steps that CheckEvery divides, and
 // after the last. Check.Step, Options.Progress and Result.History count steps from the start of the simulation, and
-// Result.Steps the steps of this run. Options.Interval must be nil.
+// Result.Steps the steps of this run. Options.Interval must be nil. The scheme is prepared once, however many events
+// there are.
 func (r *Runner) RunEvents(ctx context.Context, o Options, events ...*Event) (all Result, err error) {
 	switch {
 	case r == nil || ctx == nil || o.Steps < 1:
@@ -470,9 +530,15 @@ func (r *Runner) RunEvents(ctx context.Context, o Options, events ...*Event) (al
 	case o.Interval != nil:
 		return all, errors.New("scheme: Options.Interval must be nil in a run with events")
 	}
-	begun := r.Done()
+	begun, keep := r.Done(), o.Keep
 	last := begun + o.Steps
-	all.Step = begun
+	all.Step, o.Keep, o.part = begun, true, &part{}
+	defer func() {
+		if !keep && r.guard.Hold(guard.Alone) == nil {
+			defer r.guard.Release(guard.Alone)
+			err = errors.Join(err, r.forget())
+		}
+	}()
 	do := func(due func(i int, e *Event) bool) error {
 		for i, e := range events {
 			if due(i, e) {
@@ -491,10 +557,14 @@ func (r *Runner) RunEvents(ctx context.Context, o Options, events ...*Event) (al
 		for _, e := range events {
 			next = e.after(step, next)
 		}
-		one, err := r.segment(ctx, o, events, step, next, last)
+		o.Steps, o.part.last = next-step, next == last
+		one, err := r.segment(ctx, o, events, step)
 		all.add(one, step)
-		if step += one.Steps; err != nil || one.Stopped == StoppedDiverged {
+		if step += one.Steps; err != nil {
 			return all, err
+		}
+		if one.Stopped == StoppedDiverged {
+			break
 		}
 		var d decision
 		if one.Stopped == StoppedInterrupted {
@@ -509,6 +579,7 @@ func (r *Runner) RunEvents(ctx context.Context, o Options, events ...*Event) (al
 			break
 		}
 	}
+	all.endHistory(o)
 	return all, nil
 }
 
@@ -534,27 +605,10 @@ func (r *Runner) decide(ctx context.Context, events []*Event) (d decision, err e
 	return d, err
 }
 
-// segment runs the steps after one up to next, or up to an earlier step at which norms are checked: a run checks the
-// norms of steps that CheckEvery divides, counted from its start, so it begins at such a step.
-func (r *Runner) segment(ctx context.Context, o Options, events []*Event, step, next, last int64) (Result, error) {
+// segment runs steps after one, until an event is requested.
+func (r *Runner) segment(ctx context.Context, o Options, events []*Event, after int64) (Result, error) {
 	if progress := o.Progress; progress != nil {
-		o.Progress = func(steps int64) { progress(step + steps) }
-	}
-	ends := next == last
-	if every := o.CheckEvery; every > 0 {
-		switch first, before := (step/every+1)*every, next/every*every; {
-		case first > next && ends: // only that of the last step
-			o.CheckEvery = next - step
-		case first > next:
-			o.CheckEvery = 0
-		case step%every > 0:
-			next, ends, o.CheckEvery = first, true, first-step
-		case !ends && before > step:
-			next, ends = before, true
-		}
-	}
-	if o.Steps = next - step; !ends {
-		o.Tolerance, o.History = 0, false
+		o.Progress = func(steps int64) { progress(after + steps) }
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()

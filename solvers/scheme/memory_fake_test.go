@@ -3,6 +3,8 @@
 package scheme
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"testing"
 
@@ -102,4 +104,34 @@ func TestFailedTrialFreesEverything(t *testing.T) {
 	before := fake.Live()
 	wants(t, "", errOf(tryCopy(t.Context(), Search{Links: session.Links, Compiler: session.Compiler, Path: p2p.Staged}, step, Options{Path: p2p.Staged, Limit: testLimit})), broken, "try scheme")
 	leavesNothing(t, fake, before)
+}
+
+// A run with events prepares its scheme once, however many there are, and frees what it has prepared.
+func TestEventsPrepareOnce(t *testing.T) {
+	session, step, fake := fakeSession(t, 1<<30)
+	for _, name := range All() {
+		o := Options{Scheme: name, Path: cmp.Or(name.Needs().Path, p2p.Auto), CheckEvery: 7, Limit: testLimit}
+		x := must(New(t.Context(), session, step, o))(t)
+		o.Steps = 40
+		run := func(every int64) (calls [5]int, events int) {
+			all := []string{"cuMemAlloc", "cuMemHostAlloc", "cuStreamCreateWithPriority", "cuEventCreate", "cuGraphInstantiateWithFlags"}
+			for i, call := range all {
+				calls[i] = -fake.Calls(call)
+			}
+			e := &Event{Name: "count", Next: Every(every), Do: func(context.Context, Result) error { events++; return nil }}
+			must(x.RunEvents(t.Context(), o, e))(t)
+			for i, call := range all {
+				calls[i] += fake.Calls(call)
+			}
+			return calls, events
+		}
+		run(40)
+		before := fake.Live()
+		once, _ := run(40)
+		if often, events := run(3); often != once || once[2] == 0 || events < 13 {
+			t.Errorf("%s: %v with %d events, and %v with one", name, often, events, once)
+		}
+		leavesNothing(t, fake, before)
+		succeeds(t, x.Close())
+	}
 }

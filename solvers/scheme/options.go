@@ -104,10 +104,22 @@ type Options struct {
 	// the threads. If processes share the grid it is called on all, and the result of rank 0 counts.
 	Interval func(steps int64, took time.Duration) int64
 
+	// Keep keeps what the run has prepared on its devices until Runner.Close, or until a run with another scheme or
+	// with other options that schemes use. If the next run begins where this one has ended, it prepares nothing. Its
+	// steps continue to count in traces. Default false.
+	Keep bool
+
+	part     *part         // see RunEvents
 	lookTime time.Duration // for tests: replaces the second between checks of runs without CheckEvery
 	anything bool          // the fields may have any values: non-finite norms do not end the run
 	trials   []Trial       // trials that chose the scheme
 }
+
+// A part of a run with events ends at one of them, or with the run.
+type part struct{ last bool }
+
+// ends reports whether the run ends with the part. A run without parts does.
+func (p *part) ends() bool { return p == nil || p.last }
 
 // defaultLimit is the default of Options.Limit.
 const defaultLimit = time.Minute

@@ -141,7 +141,7 @@ func TestParametersOfEveryScheme(t *testing.T) {
 						for stage := range step.Stages {
 							succeeds(t, x.SetParameters(stage, force{Amplitude: float64(1 + i + stage)}))
 						}
-						r, err := x.Run(t.Context(), Options{Scheme: name, Steps: steps, CheckEvery: 4, History: row.measured || row.reduce, Limit: testLimit})
+						r, err := x.Run(t.Context(), Options{Scheme: name, Steps: steps, CheckEvery: 4, Keep: true, History: row.measured || row.reduce, Limit: testLimit})
 						says, refused := row.refused[name]
 						if gpus && name == Resident && row.group > 1 && !refused {
 							says, refused = stars, true

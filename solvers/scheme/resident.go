@@ -73,10 +73,10 @@ func (r *resident) maxEarly() int64 {
 	return min(r.maxQueued(), r.kernel.MaxChecks())
 }
 
-func (r *resident) stepsWithNorms(first, last, every int64) error {
+func (r *resident) stepsWithNorms(first, last, next, every int64) error {
 	r.stream.BeginStep(first)
 	c := sweep.Checks{
-		Until: (every - first%every) % every, Every: every, Tolerance: -1, L2: r.options.Norm == L2Norm,
+		Until: next - first, Every: every, Tolerance: -1, L2: r.options.Norm == L2Norm,
 		Finite: !r.options.anything,
 	}
 	if r.options.Tolerance > 0 {

@@ -231,6 +231,10 @@ type run struct {
 	resources streams.Resources
 	*Runner
 	threads *streams.WorkerGroup
+	from    int64                     // steps before this part of the run
+	last    int64                     // the last step
+	rounds  int64                     // number of rounds with norm checks
+	pace    int64                     // steps of its last rounds, see stepPace
 	credits []map[int]*streams.Signal // by stage and message, if needed, see needsCredit
 	frames  map[int]*sweep.Frames     // by rank, see feed
 }
@@ -399,13 +403,7 @@ func (r *run) takeFromFields(d *subdomain) error {
 
 // setGhosts sets all ghosts that steps may read before they are written, at the start of a run: constant
 // ghosts in all fields, and in fields of known levels those of neighbors and outside of physical boundaries.
-func (r *run) setGhosts() error {
-	var at halo.Streams
-	defer func() { _ = at.Close() }() // only repeats an error of a device
-	at, err := r.place.NewStreams()
-	if err != nil {
-		return err
-	}
+func (r *run) setGhosts(at halo.Streams) error {
 	for _, x := range r.initial {
 		if err := r.exchangeNow(at, x); err != nil {
 			return err
@@ -419,7 +417,7 @@ func (r *run) setGhosts() error {
 				if err := g.SetFixed(rank, s); err != nil {
 					return err
 				}
-				if level > r.done-int64(r.depth(v)) {
+				if level > r.done+r.from-int64(r.depth(v)) {
 					if err := g.Move(rank, s, level, r.timeOf(level)); err != nil {
 						return err
 					}
@@ -437,22 +435,16 @@ func (r *run) setGhosts() error {
 }
 
 // reduceFirst puts the reductions of the last stage for the level at which a run begins, by rank, into to.
-func (r *run) reduceFirst(to []taken) error {
-	var at halo.Streams
-	defer func() { _ = at.Close() }() // only repeats an error of a device
-	at, err := r.place.NewStreams()
-	if err != nil {
-		return err
-	}
+func (r *run) reduceFirst(at halo.Streams, to []taken) error {
 	last := len(r.step.Stages) - 1
-	of := func(rank int) *stageLaunches { return &r.subdomains[rank].stages[r.phase(0)][last] }
+	of := func(rank int) *stageLaunches { return &r.subdomains[rank].stages[r.phase(r.from)][last] }
 	for _, rank := range r.local {
 		made := of(rank)
-		if err := errors.Join(r.launch(at[rank], made.measured.whole, 0), made.totals[1].Queue(at[rank])); err != nil {
+		if err := errors.Join(r.launch(at[rank], made.measured.whole, r.from), made.totals[1].Queue(at[rank])); err != nil {
 			return err
 		}
 	}
-	err = at.Sync(r.patience())
+	err := at.Sync(r.patience())
 	for _, rank := range r.local {
 		if t, ok := r.step.pointTotal(&r.step.Stages[last]); ok {
 			t.parts = []*sweep.Totals{of(rank).totals[1]}
@@ -464,7 +456,7 @@ func (r *run) reduceFirst(to []taken) error {
 
 // levelIn returns the newest known level in a field of the variable.
 func (r *run) levelIn(v *Variable, slot int) int64 {
-	level := r.done
+	level := r.done + r.from
 	for v.slot(level) != slot {
 		level--
 	}

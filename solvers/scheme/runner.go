@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/halox/halox/domain"
@@ -129,6 +130,8 @@ type Runner struct {
 	options    Options   // of Steps
 	once       int64     // bytes that a run sends before its steps, of what is only read
 	done       int64     // the level at which the run began that was made last
+	kept       io.Closer // see Options.Keep
+	changed    int       // how often SetParameters was called
 	clock      stepClock // of a step with Pace
 	broken     error     // of a run that ended in the middle of a step
 	guard      guard.Guard
@@ -361,6 +364,7 @@ func (r *Runner) SetParameters(stage int, p any) error {
 			}
 		}
 	}
+	r.changed++
 	return nil
 }
 
@@ -369,6 +373,15 @@ func (r *Runner) shared() bool { return isShared(r.place) }
 
 // workerOf returns the index of a rank's subdomain in this process: the number of its worker if each has one.
 func (r *Runner) workerOf(rank int) int { return slices.Index(r.local, rank) }
+
+// forget closes the kept run.
+func (r *Runner) forget() (err error) {
+	if r.kept != nil {
+		err = r.kept.Close()
+	}
+	r.kept = nil
+	return err
+}
 
 // Close frees what the runner allocated. It does nothing for a nil or closed runner. During a run it returns
 // an error and the runner stays open.
@@ -382,7 +395,7 @@ func (r *Runner) Close() error {
 	case err != nil:
 		return fmt.Errorf("scheme: a run of this runner is in progress: %w: close it after the run", err)
 	}
-	return r.resources.Close()
+	return errors.Join(r.forget(), r.resources.Close())
 }
 
 // A stepClock is the time of the newest level of a step with Pace.

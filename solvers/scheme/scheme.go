@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
@@ -112,14 +113,25 @@ type queue struct {
 	steps, norms *streams.Stream
 }
 
+// stepStreams returns the streams that end the steps of subdomains, by rank.
+func (r *run) stepStreams(workers []worker) halo.Streams {
+	at := make(halo.Streams, len(r.subdomains))
+	for _, w := range workers {
+		for _, q := range w.queues() {
+			at[q.rank] = q.steps
+		}
+	}
+	return at
+}
+
 // earlyNorms is implemented by workers whose launches run several steps and can take norms before the last of
 // them.
 type earlyNorms interface {
 	// maxEarly is the maximum number of steps before the last whose norms a round takes; 0 if unsupported.
 	maxEarly() int64
-	// stepsWithNorms queues steps with the norms of the last, and of those before it that every divides.
+	// stepsWithNorms queues steps with the norms of the last, and before it of every so many from step next on.
 	// Norms that may end the run end the steps: the fields are then as before the first step.
-	stepsWithNorms(first, last, every int64) error
+	stepsWithNorms(first, last, next, every int64) error
 	// early returns the norms of the worker's subdomain before the last step, after all queued work is
 	// finished, and which of them ended the steps, counted from 1; 0 for none.
 	early() (norms []reduce.Norms, ended int64)

@@ -28,7 +28,8 @@ type Variable struct {
 	Boundary boundary.Faces // conditions at the physical boundaries of the grid; default boundary.Given
 	levels   []*halo.Field
 	newest   atomic.Int64
-	computed atomic.Bool // newest was computed by a run, or set
+	computed atomic.Bool          // newest was computed by a run, or set
+	ghosts   atomic.Pointer[part] // the run whose parts have set the ghosts last; nil if a run without parts has
 }
 
 // NewVariable allocates a variable with 1 to 16 time levels. Its content is undefined. If a device or the
