@@ -81,6 +81,7 @@ type Measurer struct {
 
 	solver    *Solver
 	of        *Measures
+	step      *scheme.Step
 	runner    *scheme.Runner
 	resources streams.Resources
 }
@@ -116,15 +117,17 @@ func (s *Setup) Measure(ctx context.Context, of *Solver, what *Measures) (m *Mea
 	if len(stage.Reads) == 0 {
 		return m, errors.New("solvers: measures must use a field")
 	}
-	step := &scheme.Step{Name: "measure", Stages: []scheme.Stage{stage}, Sums: p.Sums}
-	if err := step.Check(); err != nil {
+	m.step = &scheme.Step{
+		Name: "measure", Stages: []scheme.Stage{stage}, Sums: p.Sums, Length: of.problem.TimeStep,
+	}
+	if err := m.step.Check(); err != nil {
 		return m, fmt.Errorf("%w: measures must not read farther from a point than the equations do", err)
 	}
-	plan, err := step.Plan(s.Session.Links, p2p.Auto)
+	plan, err := m.step.Plan(s.Session.Links, p2p.Auto)
 	if err != nil {
 		return m, err
 	}
-	if m.runner, err = scheme.NewRunner(ctx, step, plan, s.Session.Compiler); err == nil {
+	if m.runner, err = scheme.NewRunner(ctx, m.step, plan, s.Session.Compiler); err == nil {
 		m.resources.Add(m.runner)
 	}
 	return m, err
@@ -132,6 +135,9 @@ func (s *Setup) Measure(ctx context.Context, of *Solver, what *Measures) (m *Mea
 
 // Take adds the measures of the current fields to Values.
 func (m *Measurer) Take(ctx context.Context) error {
+	if n := m.solver.Done(); n > 0 && m.solver.problem.pace != nil { // boundary values are those of the time
+		m.step.Length = m.solver.Time() / float64(n)
+	}
 	result, err := m.runner.Run(ctx, scheme.Options{Scheme: scheme.Baseline, Steps: 1, Keep: true})
 	if err != nil {
 		return err

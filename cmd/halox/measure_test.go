@@ -101,6 +101,30 @@ output: {history: true}
 	}
 }
 
+// Measures of points next to a face with changing values see those of their time: what flows in is what a field gains.
+func TestMeasuresAtFaces(t *testing.T) {
+	const text = `solver: equation
+grid: {size: [8, 8]}
+fields: {u: {initial: 0, boundary: {x-: {dirichlet: 1 + 50*t}, x+: neumann, y: neumann}}}
+equations: {u: lap(u)}
+measure: {mass: sum(u), rate: sum(lap(u))}
+stop: {time: 0.02, check_every: 1}
+devices: {backend: host, count: 2}
+output: {history: true}
+`
+	for _, dt := range []string{"1e-3", "{cfl: 0.01, speed: 1 + abs(u)}"} {
+		_, r := run(t, text, "--set", "time.dt="+dt)
+		last, begun := r.Run.StartMeasures, 0.0
+		for _, h := range r.Run.History {
+			gain := *last["rate"] * (*h.Time - begun)
+			if math.Abs(*h.Measures["mass"]-*last["mass"]-gain) > 1e-9*gain {
+				t.Fatalf("dt %s: at %v the mass goes from %v to %v, not by %v", dt, *h.Time, *last["mass"], *h.Measures["mass"], gain)
+			}
+			last, begun = h.Measures, *h.Time
+		}
+	}
+}
+
 // Errors are those of each field, labels have its unit, and runs whose steps change have the time of each check, with
 // measures or without.
 func TestTextsByField(t *testing.T) {
