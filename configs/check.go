@@ -229,7 +229,9 @@ func (c *checker) expressions() {
 		c.reject("laplace.source", "must not use t, since solver laplace has no time")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.run.Boundary)) {
-		c.uses("boundary."+name, c.run.Boundary[name].Value, c.run.Solver == SolverLaplace)
+		for _, src := range []string{c.run.Boundary[name].Value, c.run.Boundary[name].Transfer} {
+			c.uses("boundary."+name, src, c.run.Solver == SolverLaplace)
+		}
 	}
 }
 
@@ -241,15 +243,13 @@ func (c *checker) robin() {
 			if f.Diffusivity != "" {
 				c.reject(name, "must not have D, except with solver equation")
 			}
-			one := boundary.Condition{Kind: f.Kind, Spacing: spacing, Transfer: f.Transfer}
+			transfer, constant := orNumber(f.Transfer).(float64)
+			one := boundary.Condition{Kind: f.Kind, Spacing: spacing, Transfer: transfer}
 			if h := c.run.Heat; h != nil && c.run.Solver == SolverHeat {
-				k := h.Diffusivity
-				if one.Diffusivity = k.along(axis); k.Formula != "" && f.Kind == boundary.Robin {
-					c.reject(name, "must not be robin where heat.diffusivity is an expression: write {flux: value}")
-				}
+				one.Diffusivity, constant = h.Diffusivity.along(axis), constant && h.Diffusivity.Formula == ""
 			}
 			const most = 2 // layers
-			known := f.Kind == boundary.Robin && c.good(name, "grid.spacing", "heat.diffusivity")
+			known := f.Kind == boundary.Robin && constant && c.good(name, "grid.spacing", "heat.diffusivity")
 			if known && one.CheckAffine(most) != nil {
 				c.reject(name, "must have a different h: with %v the denominator of its ghosts is 0", f.Transfer)
 			}

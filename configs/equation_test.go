@@ -52,10 +52,10 @@ func TestEquationsThatAreWrong(t *testing.T) {
 		{"initial: x", "intial: x", "8: fields.u.intial: unknown key, must be one of initial, rate, previous, boundary"},
 		{"x: periodic\n", "w: periodic\n", "10: fields.u.boundary.w: unknown face, must be one of x, x+, x-, y, y+ or y-"},
 		{"x: periodic\n", "x: robin\n", "10: fields.u.boundary.x: must be periodic, {dirichlet:"},
-		{"x: periodic\n", "x: periodic\n      y: {flux: {value: 1, D: -1}}\n", "11: fields.u.boundary.y: must have a positive number as its D"},
+		{"x: periodic\n", "x: periodic\n      y: {flux: {value: 1, D: -1}}\n", "11: fields.u.boundary.y: must have a positive number or an expression as its D"},
 		{"x: periodic\n", "x: periodic\n      y: {flux: {value: 1, k: 1}}\n", "11: fields.u.boundary.y: must be periodic, {dirichlet:"},
 		{"x: periodic\n", "x: periodic\n      y: {flux: {value: 1, D: q}}\n", `11: fields.u.boundary.y: column 6: unknown name "q"`},
-		{"x: periodic\n", "x: periodic\n      y: {robin: {h: 1, ambient: 1, D: x}}\n", "11: fields.u.boundary.y: must have a positive number as its D"},
+		{"x: periodic\n", "x: periodic\n      y: {robin: {h: 1, ambient: 1, D: 0}}\n", "11: fields.u.boundary.y: must have a positive number or an expression as its D"},
 		{"x: periodic\n", "x-: periodic\n", "fields.u.boundary.x-: must not be periodic unless x+ is"},
 		{"x: periodic\n", "x: periodic\n      y: {dirichlet: q}\n", `11: fields.u.boundary.y: column 1: unknown name "q"`},
 		{"x: periodic\n", "x: neumann\n", "fields.v.boundary: must have the periodic faces of the other fields, and x- is periodic, not neumann"},
@@ -135,7 +135,7 @@ func TestDiffusivitiesOfFaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	walls := run.Equation().Fields[0].Boundary
-	if walls[0].Kind != solvers.Neumann || walls[0].Value != "(3*y)/(D + y)" || walls[1].Transfer != 1.5 || walls[1].Value != "y" {
+	if walls[0].Kind != solvers.Neumann || walls[0].Value != "(3*y)/(D + y)" || walls[1].Transfer != "(3)/(2)" || walls[1].Value != "y" {
 		t.Errorf("%+v", walls)
 	}
 }

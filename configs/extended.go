@@ -92,7 +92,7 @@ func (r *Run) extended(always bool) *solvers.Equation {
 	one, constant := k.Number()
 	files := readsFile.MatchString(r.Initial)
 	for _, f := range r.Boundary {
-		files = files || readsFile.MatchString(f.Value)
+		files = files || readsFile.MatchString(f.Value) || readsFile.MatchString(f.Transfer)
 	}
 	if source == "" && constant && !files && !always {
 		return nil
@@ -117,13 +117,15 @@ func (r *Run) extended(always bool) *solvers.Equation {
 	}
 	field.Boundary = r.conditions(r.Boundary)
 	for i := range field.Boundary {
-		switch to := &field.Boundary[i]; { // boundaries of equations have no diffusivity
-		case to.Kind == boundary.Flux && k.Formula != "":
-			to.Kind, to.Value = solvers.Neumann, "("+to.Value+")/"+diffusivityName
-		case to.Kind == boundary.Flux:
-			to.Kind, to.Value = solvers.Neumann, "("+to.Value+")/"+number(k.along(i/2))
-		case to.Kind == boundary.Robin && k.Formula == "":
-			to.Transfer /= k.along(i / 2)
+		by := diffusivityName
+		if k.Formula == "" {
+			by = number(k.along(i / 2))
+		}
+		switch to := &field.Boundary[i]; to.Kind { // boundaries of equations have no diffusivity
+		case boundary.Flux:
+			to.Kind, to.Value = solvers.Neumann, "("+to.Value+")/"+by
+		case boundary.Robin:
+			to.Transfer = "(" + to.Transfer + ")/" + by
 		}
 	}
 	e.Fields = []solvers.EquationFor{field}

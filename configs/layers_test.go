@@ -110,7 +110,7 @@ func TestMessagesOfEnvironmentAndOverrides(t *testing.T) {
 	}{
 		{"value of a variable", []string{"HALOX_PRECISION=half"}, nil, `HALOX_PRECISION: precision: must be float64 or float32, got "half"`},
 		{"variable of a face", []string{"HALOX_BOUNDARY_X_MINUS=open"}, nil,
-			`HALOX_BOUNDARY_X_MINUS: boundary.x-: must be periodic, {dirichlet: value}, {flux: value}, neumann, {neumann: value}, outflow or {robin: {h: number, ambient: value}}, got "open"`},
+			`HALOX_BOUNDARY_X_MINUS: boundary.x-: must be periodic, {dirichlet: value}, {flux: value}, neumann, {neumann: value}, outflow or {robin: {h: value, ambient: value}}, got "open"`},
 		{"variable nearly right", []string{"HALOX_STOP_TOLERENCE=1"}, nil, "HALOX_STOP_TOLERENCE: sets no key, did you mean HALOX_STOP_TOLERANCE?"},
 		{"reserved variables", []string{"HALOX_NVRTC=/lib", "HALOX_CACHE=", "HALOX_TEST_GPUS=4", "halox_x=1", "HALOX"}, nil, ""},
 		{"variable without value", []string{"HALOX_STOP_NORM="}, nil, "HALOX_STOP_NORM: stop.norm: must have a value: max, l2 or residual"},

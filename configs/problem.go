@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"errors"
 	"math"
 
 	"github.com/halox/halox/domain"
@@ -69,8 +70,12 @@ func newCondition(f Face) (solvers.Condition, error) {
 	if f.Value == "" {
 		return solvers.Condition{Kind: f.Kind}, nil
 	}
-	value, err := stencil.Parse(f.Value)
-	return solvers.Condition{Kind: f.Kind, Value: value, Transfer: f.Transfer}, err
+	c := solvers.Condition{Kind: f.Kind}
+	var err, other error
+	if c.Value, err = stencil.Parse(f.Value); f.Transfer != "" {
+		c.Transfer, other = stencil.Parse(f.Transfer)
+	}
+	return c, errors.Join(err, other)
 }
 
 // View returns how pictures are drawn.

@@ -186,7 +186,7 @@ type Output struct {
 type Face struct {
 	Kind     boundary.Kind // solvers.Periodic or one of boundary.Kinds
 	Value    string        // for kinds with a value: a number or an expression, with t for the heat solver
-	Transfer float64       // transfer coefficient h of kind robin, for which Value is the ambient value
+	Transfer string        // transfer coefficient h of kind robin, like Value, which then is the ambient value
 
 	Diffusivity string // D of flux and robin, with solver equation; "": 1
 }
@@ -195,7 +195,7 @@ type Face struct {
 func (f Face) MarshalJSON() ([]byte, error) {
 	switch {
 	case f.Kind == boundary.Robin:
-		return json.Marshal(map[boundary.Kind]robin{f.Kind: {f.Transfer, f.Value, f.diffusivity()}})
+		return json.Marshal(map[boundary.Kind]robin{f.Kind: {orNumber(f.Transfer), f.Value, orNumber(f.Diffusivity)}})
 	case f.Diffusivity != "":
 		return json.Marshal(map[boundary.Kind]any{f.Kind: map[string]string{"value": f.Value, "D": f.Diffusivity}})
 	case f.Value != "":
@@ -206,15 +206,20 @@ func (f Face) MarshalJSON() ([]byte, error) {
 
 // robin is a Robin face as in a config.
 type robin struct {
-	H       float64 `json:"h"`
-	Ambient string  `json:"ambient"`
-	D       float64 `json:"D,omitempty"`
+	H       any    `json:"h"`
+	Ambient string `json:"ambient"`
+	D       any    `json:"D,omitempty"`
 }
 
-// diffusivity returns the D of a robin face, 0 if it is not set.
-func (f Face) diffusivity() float64 {
-	d, _ := strconv.ParseFloat(f.Diffusivity, 64)
-	return d
+// orNumber returns the number that a text is, or else the text; nil for "".
+func orNumber(text string) any {
+	if value, err := strconv.ParseFloat(text, 64); err == nil {
+		return value
+	}
+	if text == "" {
+		return nil
+	}
+	return text
 }
 
 // A Boundary maps the name of each face of the grid ("x-", "x+", "y-", ...) to its condition.
@@ -486,7 +491,7 @@ func (r *Run) conditions(b Boundary) (all [6]solvers.ConditionText) {
 		case face.Kind == boundary.Flux:
 			all[i].Kind, all[i].Value = solvers.Neumann, "("+face.Value+")/("+face.Diffusivity+")"
 		default:
-			all[i].Transfer /= face.diffusivity()
+			all[i].Transfer = "(" + face.Transfer + ")/(" + face.Diffusivity + ")"
 		}
 	}
 	return all

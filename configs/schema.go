@@ -497,7 +497,7 @@ func formsOfFaces() []string {
 			words = append(words, string(kind))
 		}
 		if kind == boundary.Robin {
-			words = append(words, fmt.Sprintf("{%s: {h: number, ambient: value}}", kind))
+			words = append(words, fmt.Sprintf("{%s: {h: value, ambient: value}}", kind))
 		} else if kind.Values() != boundary.None {
 			words = append(words, fmt.Sprintf("{%s: value}", kind))
 		}
@@ -508,9 +508,11 @@ func formsOfFaces() []string {
 // faceOf reads a boundary condition: a word, or {word: value} for a kind that has values.
 func faceOf(n *yaml.Node) (f Face, why string) {
 	f, why = faceNode(n, formulaText)
-	if why == "" && f.Value != "" && !readsFile.MatchString(f.Value) {
-		if _, err := stencil.Parse(f.Value); err != nil {
-			why = fmt.Sprintf("must be an expression: %v", err)
+	for _, src := range []string{f.Value, f.Transfer} {
+		if why == "" && src != "" && !readsFile.MatchString(src) {
+			if _, err := stencil.Parse(src); err != nil {
+				why = fmt.Sprintf("must be an expression: %v", err)
+			}
 		}
 	}
 	return f, why
@@ -538,13 +540,9 @@ func faceNode(n *yaml.Node, value func(*yaml.Node) (string, bool)) (f Face, why 
 	}
 	if d := members["D"]; d != nil && (f.Kind == boundary.Flux || f.Kind == boundary.Robin) {
 		delete(members, "D")
-		if value, number := decimal(d); number {
-			ok = value > 0
-		} else {
-			ok = f.Kind == boundary.Flux
-		}
-		if f.Diffusivity, _ = formulaText(d); !ok || f.Diffusivity == "" {
-			return f, "must have a positive number as its D, or with flux an expression"
+		value, number := decimal(d)
+		if f.Diffusivity, ok = formulaText(d); !ok || number && value <= 0 {
+			return f, "must have a positive number or an expression as its D"
 		}
 	}
 	if f.Kind == boundary.Flux && members["value"] != nil {
@@ -557,8 +555,8 @@ func faceNode(n *yaml.Node, value func(*yaml.Node) (string, bool)) (f Face, why 
 		if len(members) != 2 || h == nil || ambient == nil {
 			return f, "must have h and ambient, as {robin: {h: 2, ambient: 0}}"
 		}
-		if f.Transfer, ok = decimal(h); !ok {
-			return f, "must have a number as its h"
+		if f.Transfer, ok = value(h); !ok {
+			return f, "must have " + expressionMust + " as its h"
 		}
 		from = ambient
 	} else if f.Kind.Values() == boundary.None || !slices.Contains(boundary.Kinds(), f.Kind) {

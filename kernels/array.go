@@ -58,7 +58,15 @@ type GhostStore struct {
 type Affine struct {
 	Factor, Weight float64    // dimensionless
 	Given          Array      // of the field's type, on the device that sets the ghost
+	FactorAt       int64      // distance in elements from g to the factor, in place of Factor; default 0: Factor
 	By             domain.Vec // offset in points
+}
+
+// Holds returns an error unless there are values for the ghosts that are made from points of a box.
+func (a *Affine) Holds(box domain.Box) error {
+	last := a.Given
+	last.Data.Length -= a.FactorAt * int64(last.Layout.ElementSize)
+	return last.Holds(box.Shift(a.By))
 }
 
 // Copies reports whether the ghosts are copies of the points.

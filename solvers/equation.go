@@ -106,7 +106,7 @@ func (e *Equation) form() string {
 type ConditionText struct {
 	Kind     BoundaryKind // kind of the condition
 	Value    string       // expression, for kinds with a value
-	Transfer float64      // transfer coefficient of a Robin wall
+	Transfer string       // expression for the transfer coefficient h of a Robin wall; "": 0
 	Half     bool         // a Dirichlet wall is half a spacing from the nearest point; default: if another field's is
 }
 
@@ -250,7 +250,7 @@ func (r *equationReader) start(axis int) float64 {
 // kinds returns the walls of a field without their values.
 func (r *equationReader) kinds(f *EquationFor) (all [6]Condition) {
 	for i, face := range domain.Faces(3) {
-		all[i].Transfer, all[i].Half = f.Boundary[i].Transfer, f.Boundary[i].Half || r.half[i]
+		all[i].Half = f.Boundary[i].Half || r.half[i]
 		if all[i].Kind = f.Boundary[i].Kind; face.Axis() >= len(r.Size) {
 			all[i].Kind = Neumann // the grid does not have this axis, and no operator reads along it
 		}
@@ -333,12 +333,15 @@ func (r *equationReader) wallsOfStored(d *Stored) [6]Condition {
 // values parses the values of walls.
 func (r *equationReader) values(part string, boundary [6]ConditionText, of *systemField) {
 	for k, face := range domain.Faces(len(r.Size)) {
-		if boundary[k].Value == "" {
-			continue
+		read := func(text string, to **stencil.Expression) {
+			if text != "" {
+				var err error
+				*to, err = r.sheet.Expression(text)
+				r.note(fmt.Sprintf("%s.boundary.%v", part, face), err)
+			}
 		}
-		var err error
-		of.walls[k].Value, err = r.sheet.Expression(boundary[k].Value)
-		r.note(fmt.Sprintf("%s.boundary.%v", part, face), err)
+		read(boundary[k].Value, &of.walls[k].Value)
+		read(boundary[k].Transfer, &of.walls[k].Transfer)
 	}
 }
 

@@ -145,7 +145,7 @@ func TestOrderOfEquationsBetweenWalls(t *testing.T) {
 						case 'f':
 							w.Kind, w.Value = "flux", outward
 						case 'r':
-							w.Kind, w.Value, w.Transfer = "robin", exact+" + "+outward+"/2.5", 2.5
+							w.Kind, w.Value, w.Transfer = "robin", exact+" + "+outward+"/2.5", "2.5"
 						}
 					}
 					e := &Equation{Size: slices.Repeat([]int{n}, dims), Element: domain.Float64, Constants: []Definition{{"K", "1 + x*y"}},

@@ -17,7 +17,7 @@ import (
 
 // kindsOf are the walls that letters stand for.
 var kindsOf = map[byte]BoundaryKind{
-	'd': Dirichlet, 't': Dirichlet, 'h': Dirichlet, 'n': Neumann, 'g': Neumann, 'f': boundary.Flux, 'r': boundary.Robin, 'o': boundary.Outflow,
+	'd': Dirichlet, 't': Dirichlet, 'h': Dirichlet, 'n': Neumann, 'g': Neumann, 'f': boundary.Flux, 'r': boundary.Robin, 'k': boundary.Robin, 'o': boundary.Outflow,
 	'p': Periodic,
 }
 

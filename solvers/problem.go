@@ -198,7 +198,11 @@ func (p *Problem) boundary() (all boundary.Faces) {
 		c := &all[i]
 		c.Odd = w.sets() && p.radius(face.Axis()) > 1
 		if w.Value != nil && c.Kind.Values() != boundary.None && (w.moves() || !w.sets()) {
-			c.Profile, c.Uniform, c.Steady = p.profile(i, !w.sets()), !w.Value.Varies(), !w.moves()
+			c.Profile, c.Uniform, c.Steady = p.profile(i, w.Value, !w.sets()), !w.Value.Varies(), !w.moves()
+		}
+		if w.Kind == boundary.Robin && w.Transfer != nil && !w.Transfer.IsNumber() {
+			c.Transfers = p.profile(i, w.Transfer, true)
+			c.Uniform = c.Uniform && !w.Transfer.Varies()
 		}
 	}
 	return all
@@ -206,8 +210,9 @@ func (p *Problem) boundary() (all boundary.Faces) {
 
 // condition returns the condition at a face that is not periodic, without its values.
 func (p *Problem) condition(i int) boundary.Condition {
-	c := boundary.Condition{
-		Kind: p.Boundary[i].Kind, Half: p.Boundary[i].Half, Diffusivity: p.Diffusivity, Transfer: p.Boundary[i].Transfer,
+	c := boundary.Condition{Kind: p.Boundary[i].Kind, Half: p.Boundary[i].Half, Diffusivity: p.Diffusivity}
+	if h := p.Boundary[i].Transfer; h != nil && h.IsNumber() {
+		c.Transfer = h.NewEvaluator(p.coordinates(0)).At(0, 0, 0)
 	}
 	if i/2 < len(p.Spacing) { // a grid of one dimension has one spacing
 		c.Spacing = p.Spacing[i/2]
@@ -216,13 +221,13 @@ func (p *Problem) condition(i int) boundary.Condition {
 }
 
 // profile returns the values of an expression along a face: at the first ghosts, or half a spacing closer to the grid.
-func (p *Problem) profile(i int, half bool) func() boundary.Profile {
+func (p *Problem) profile(i int, of *stencil.Expression, half bool) func() boundary.Profile {
 	at := p.coordinates(0)
 	if half {
 		at.Shift[i/2] += 0.5 - float64(i%2)
 	}
 	return func() boundary.Profile {
-		ev := p.Boundary[i].Value.NewEvaluator(at)
+		ev := of.NewEvaluator(at)
 		return func(values []float64, at domain.Vec, t float64) {
 			ev.SetTime(t)
 			ev.Row(values, at[0], at[1], at[2])
@@ -469,7 +474,7 @@ func (p *Problem) Wall(field, face int, t float64) (value func(at domain.Vec) fl
 type Condition struct {
 	Kind     BoundaryKind        // kind of the condition
 	Value    *stencil.Expression // value for kinds that have one, g of boundary.Kind; may use t; default nil
-	Transfer float64             // transfer coefficient h of a Robin wall
+	Transfer *stencil.Expression // transfer coefficient h of a Robin wall; may use t; nil: 0
 	Half     bool                // a Dirichlet wall is half a spacing from the nearest point; default false
 }
 
@@ -500,7 +505,8 @@ func (w Condition) sets() bool { return w.Kind == Dirichlet && !w.Half }
 
 // moves reports whether the wall's value changes with time.
 func (w Condition) moves() bool {
-	return w.Kind.Values() != boundary.None && w.Value != nil && w.Value.Uses("t")
+	uses := func(e *stencil.Expression) bool { return e != nil && e.Uses("t") }
+	return w.Kind.Values() != boundary.None && (uses(w.Value) || w.Kind == boundary.Robin && uses(w.Transfer))
 }
 
 // distance returns the distance of the wall at an end of an axis from the nearest point, in spacings. Problem.check

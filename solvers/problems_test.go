@@ -92,14 +92,21 @@ func problem(t testing.TB, size []int, real domain.Element, kinds string) *Probl
 		w := &p.Boundary[i]
 		w.Kind = kindsOf[strings.ToLower(kinds[i : i+1])[0]]
 		switch value := fmt.Sprintf("%d+x*y-2*z+0.1*i", i); kinds[i] {
-		case 'd', 'h', 'f', 'g', 'r':
+		case 'd', 'h', 'f', 'g', 'r', 'k', 'K':
 			w.Value = parse(t, value)
 		case 't', 'H', 'F', 'G', 'R': // with time
 			w.Value = parse(t, value+"+sin(900*t+x)")
 		case 'p':
 			periodic[face.Axis()] = true
 		}
-		w.Transfer, w.Half = 3-0.5*float64(i), kinds[i]|' ' == 'h'
+		transfer := fmt.Sprint(3 - 0.5*float64(i))
+		switch kinds[i] {
+		case 'k':
+			transfer += "+0.3*sin(i+2*j-k)"
+		case 'K':
+			transfer += "+0.2*cos(700*t+x-k)"
+		}
+		w.Transfer, w.Half = parse(t, transfer), kinds[i]|' ' == 'h'
 	}
 	p.Diffusivity = 0.7
 	p.Grid = must(domain.NewGrid(size, periodic[:len(size)]))(t)
@@ -144,11 +151,11 @@ func randomProblem(t *testing.T, r *rand.Rand, kinds func(dims int) []stencil.Ki
 	kind := kinds(dims)[r.IntN(len(kinds(dims)))]
 	for a := range size {
 		size[a] = 1 + r.IntN(most)
-		pairs := []string{"dd", "nn", "pp", "dn", "nd", "rf", "go", "hr", "RF", "GH", "td", "nt", "tt"}
+		pairs := []string{"dd", "nn", "pp", "dn", "nd", "rf", "go", "hr", "kf", "RF", "GH", "KR", "td", "nt", "tt"}
 		if !moving {
-			pairs = pairs[:8]
+			pairs = pairs[:9]
 		} else if kind.Shape == stencil.BoxShape {
-			pairs = slices.Concat(pairs[1:3], pairs[5:10])
+			pairs = slices.Concat(pairs[1:3], pairs[5:12])
 		}
 		pair := pairs[r.IntN(len(pairs))]
 		if pair != "dd" {

@@ -248,6 +248,7 @@ type interpreter struct {
 	all, stored    []string // fields, and formulas of Equation.Define
 	walls          [][6]ConditionText
 	values         [][6]*tree // of walls
+	transfers      [][6]*tree // of Robin walls
 
 	levels      [2]level // now and one step before
 	t, dt, step float64
@@ -640,21 +641,22 @@ func (o *interpreter) behind(face int, q ghost) value {
 	if face%2 == 1 {
 		first, inward = n, -1
 	}
-	wall := func() value { // the value of the face
+	wall := func(of *tree) float64 { // a value of the face
 		behind[axis] = first
 		keep := *o
 		o.t, o.known, o.single = o.levels[level].times[f], map[place]value{}, false // coordinates are others
 		if !set {
 			o.shift[axis] += 0.5 * float64(inward)
 		}
-		g := o.eval(o.values[f][face], behind, domain.Vec{}) // in float64
+		g := o.eval(of, behind, domain.Vec{}) // in float64
 		*o = keep
-		return value{v: o.round(g.v), fields: true}
+		return g.v
 	}
+	rounded := func(v float64) value { return value{v: o.round(v), fields: true} }
 	in[axis] = first + inward*(layer+1)
 	switch {
 	case set && layer == 0:
-		return wall()
+		return rounded(wall(o.values[f][face]))
 	case set: // odd about the first ghost
 		behind[axis] = first
 		return o.apply("-", o.apply("*", o.number(2), o.field(level, f, behind)), o.field(level, f, func() domain.Vec {
@@ -669,14 +671,17 @@ func (o *interpreter) behind(face int, q ghost) value {
 		return o.field(level, f, in)
 	}
 	d := float64(2*layer+1) * o.h[axis]
-	a, b := 1., d
+	a, b, g := 1., d, wall(o.values[f][face])
 	switch w.Kind {
 	case Dirichlet:
 		a, b = -1, 2
 	case "robin":
-		a, b = (1/d-w.Transfer/2)/(1/d+w.Transfer/2), w.Transfer/(1/d+w.Transfer/2)
+		h := wall(o.transfers[f][face])
+		if a, b = (1/d-h/2)/(1/d+h/2), h/(1/d+h/2); len(o.transfers[f][face].args) > 0 { // not a number
+			g, b = b*g, 1
+		}
 	}
-	return o.apply("+", o.apply("*", o.number(a), o.field(level, f, in)), o.apply("*", o.number(b), wall()))
+	return o.apply("+", o.apply("*", o.number(a), o.field(level, f, in)), o.apply("*", o.number(b), rounded(g)))
 }
 
 // each calls f with each point of the grid.
@@ -806,7 +811,7 @@ func newExperiment(number, fields int, moving bool) *experiment {
 			before = initial
 		}
 		e.initial[0], e.initial[1] = append(e.initial[0], initial), append(e.initial[1], before)
-		var trees [6]*tree
+		var trees, transfers [6]*tree
 		for k := range 2 * axes {
 			w := &f.Boundary[k]
 			w.Kind, w.Half = kinds[k], cells && kinds[k] == Dirichlet
@@ -815,9 +820,14 @@ func newExperiment(number, fields int, moving bool) *experiment {
 			}
 			values.time = moving && r.IntN(2) == 0
 			trees[k] = of2("sin", values.formula(2, 0))
-			w.Value, w.Transfer = trees[k].String(), 0.5+r.Float64()
+			w.Value, transfers[k] = trees[k].String(), literal(0.5+r.Float64())
+			if w.Kind == "robin" && r.IntN(2) == 0 {
+				transfers[k] = of2("+", literal(1.5), of2("sin", of2("+", leaf("i"), values.formula(2, 0))))
+			}
+			w.Transfer = transfers[k].String()
 		}
 		e.Fields, o.walls, o.values = append(e.Fields, f), append(o.walls, f.Boundary), append(o.values, trees)
+		o.transfers = append(o.transfers, transfers)
 	}
 	for range o.stored { // periodic, or without slope
 		var walls [6]ConditionText

@@ -102,7 +102,8 @@ func (r *reference[T]) halfOut(face int, q domain.Vec) T {
 	}
 	d *= float64(2*layer + 1)
 	var a, b float64
-	switch D, h := r.p.Diffusivity, w.Transfer; w.Kind {
+	value := func(e *stencil.Expression) float64 { return e.NewEvaluator(c).At(q[0], q[1], q[2]) }
+	switch D := r.p.Diffusivity; w.Kind {
 	case "dirichlet":
 		a, b = -1, 2
 	case "neumann":
@@ -110,9 +111,12 @@ func (r *reference[T]) halfOut(face int, q domain.Vec) T {
 	case "flux":
 		a, b = 1, d/D
 	case "robin":
-		a, b = (D/d-h/2)/(D/d+h/2), h/(D/d+h/2)
+		h := value(w.Transfer)
+		if a, b = (D/d-h/2)/(D/d+h/2), h/(D/d+h/2); !w.Transfer.IsNumber() { // the sum of b*g is made in float64
+			return T(T(a)*v) + T(b*value(w.Value))
+		}
 	}
-	g := T(w.Value.NewEvaluator(c).At(q[0], q[1], q[2]))
+	g := T(value(w.Value))
 	return T(T(a)*v) + T(T(b)*g)
 }
 

@@ -31,7 +31,7 @@ func TestSchemesBetweenWalls(t *testing.T) {
 		t.Fatalf("%d schemes of %v", len(schemes), scheme.All())
 	}
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
-		for _, walls := range []string{"ff", "rr", "gg", "hh", "oo", "FF", "RR", "GG", "HH", "fn", "rd", "gp", "hp", "dh", "tH", "FR box", "rd box"} {
+		for _, walls := range []string{"ff", "rr", "gg", "hh", "oo", "FF", "RR", "GG", "HH", "fn", "rd", "gp", "hp", "dh", "tH", "kk", "Kd", "FR box", "rd box", "kK box"} {
 			for _, s := range schemes {
 				for group := 1; group <= 2; group++ {
 					for _, parts := range []domain.Vec{{1, 1, 1}, {1, 3, 1}} {
@@ -49,7 +49,7 @@ func TestSchemesBetweenWalls(t *testing.T) {
 								of(t, p, stencil.Kind{Points: 9, Shape: stencil.BoxShape})
 							}
 							says := map[bool]string{true: s.inGroups}[group > 1]
-							if says == "" && strings.ContainsAny(walls, "FRGHt") {
+							if says == "" && strings.ContainsAny(walls, "FRGHKt") {
 								says = s.moving
 							}
 							if group > 1 && s.name == scheme.Resident && walls[0] != 'o' && set.Devices[0].Backend == streams.CUDA {
@@ -100,8 +100,8 @@ func TestOrderOfEachWall(t *testing.T) {
 						case 'f':
 							w.Value = parse(t, fmt.Sprintf("%v*%s", diffusivity, slope))
 						case 'r':
-							w.Transfer = 2.5
-							w.Value = parse(t, fmt.Sprintf("%s + %v*%s", exact, diffusivity/w.Transfer, slope))
+							h := "(2.5 + sin(3*x - 2*y + 40*t))"
+							w.Transfer, w.Value = parse(t, h), parse(t, fmt.Sprintf("%s + %v/%s*%s", exact, diffusivity, h, slope))
 						}
 					}
 					spacings = append(spacings, p.Spacing[0])

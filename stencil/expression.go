@@ -53,6 +53,9 @@ func (e *Expression) Uses(name string) bool {
 	return false
 }
 
+// IsNumber reports whether the value is the same at all points and times.
+func (e *Expression) IsNumber() bool { return !e.Varies() && !e.Uses("t") }
+
 // Varies reports whether the value can differ between points, rather than depend only on the grid and the time.
 func (e *Expression) Varies() bool { return e.program.steps[e.program.root].varies != fixed }
 

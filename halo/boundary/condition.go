@@ -170,8 +170,11 @@ type Condition struct {
 	// and again for each goroutine that shares a large one; what it returns is used by one goroutine at a time.
 	Profile func() Profile
 
-	// Steady says that the values of Profile, of a face half a spacing from the nearest point, do not change with time.
-	// They are evaluated once, and must be finite.
+	// Transfers, where set in place of Transfer, makes h of a Robin face, as Profile makes g, which must be set too.
+	Transfers func() Profile
+
+	// Steady says that the values of Profile and Transfers, of a face half a spacing from the nearest point, do not
+	// change with time. They are evaluated once, and must be finite.
 	Steady bool
 
 	// Half has a Dirichlet face lie half a spacing from the nearest point.
@@ -183,8 +186,8 @@ type Condition struct {
 	// Diffusivity is D of a Flux or Robin face, 0 for 1, and Transfer h of a Robin face.
 	Diffusivity, Transfer float64
 
-	// Uniform says that Profile has one value all along the face, which changes with time alone. It is called for one
-	// ghost only.
+	// Uniform says that Profile and Transfers have one value all along the face, which changes with time alone. They
+	// are called for one ghost only.
 	Uniform bool
 
 	// Odd sets the second layer behind a Dirichlet face to twice the first minus the owned point before it, as for a
@@ -302,11 +305,16 @@ func (c *Condition) CheckAffine(layers int) error {
 	}
 	for n := range layers {
 		if a, b := c.factors(n); math.IsNaN(a-a) || math.IsNaN(b-b) {
-			return fmt.Errorf("the denominator of a %s face, %v/d + %v/2 with d = %v, must not be 0", c.Kind,
-				c.diffusivity(), c.Transfer, float64(2*n+1)*c.Spacing)
+			return c.noDenominator(n)
 		}
 	}
 	return nil
+}
+
+// noDenominator is the error for the n-th layer of ghosts.
+func (c *Condition) noDenominator(n int) error {
+	return fmt.Errorf("the denominator of a %s face, %v/d + %v/2 with d = %v, must not be 0", c.Kind, c.diffusivity(),
+		c.Transfer, float64(2*n+1)*c.Spacing)
 }
 
 // changes reports whether ghosts change from step to step.
@@ -330,6 +338,8 @@ func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) err
 		return fail("Values or Profile must be set for kind %q", c.Kind)
 	case c.sets() && c.Steady:
 		return fail("Steady must not be set for a face at the first layer of ghosts")
+	case c.Transfers != nil && (c.Kind != Robin || c.Profile == nil):
+		return fail("Transfers must be set only for kind %q with a Profile", Robin)
 	case c.Profile != nil && len(c.Values) > 0:
 		return fail("must have Values or a Profile, got both")
 	case slices.ContainsFunc(c.Values, math.IsNaN):
@@ -408,18 +418,31 @@ func reachOf(f *halo.Field) Reach { return Reach{f.Spec.Width, f.Spec.Connectivi
 type movingFace struct {
 	what, field string // for errors
 
+	condition  *Condition
+	layers     int // layers of ghosts whose factors change along the face or with time; 0: the factors are numbers
 	ghosts     domain.Box
+	read       domain.Box // ghosts that steps read
 	grid       domain.Grid
-	single     bool // float32
-	uniform    bool
+	single     bool           // float32
 	evaluators []rowEvaluator // evaluate rows in parallel
 	slots      [2]faceValues  // for even and for odd steps
 }
 
 // rowEvaluator evaluates some of the rows of a face.
 type rowEvaluator struct {
-	profile Profile
-	row     []float64
+	profile, transfers Profile // transfers is nil if h is a number
+	row, h             []float64
+}
+
+// planes returns how many values there are for each ghost, one plane after another: g, or for each of layers b*g and a.
+func (m *movingFace) planes() int { return max(1, 2*m.layers) }
+
+// bytes returns the size of all values.
+func (m *movingFace) bytes() int64 {
+	if m.single {
+		return 4 * m.ghosts.Points() * int64(m.planes())
+	}
+	return 8 * m.ghosts.Points() * int64(m.planes())
 }
 
 // pointsEach is the number of points of a face per goroutine.
@@ -432,19 +455,23 @@ type faceValues struct {
 	used         *streams.Event // the values have been copied: host may change
 }
 
-// ask gets the profile of a condition for each goroutine that evaluates rows.
-func (m *movingFace) ask(c *Condition) (err error) {
+// ask gets the profiles of the condition for each goroutine that evaluates rows.
+func (m *movingFace) ask() (err error) {
 	defer streams.Caught(&err, m.what, m.field)
-	n := 1
-	if m.uniform = c.Uniform; !m.uniform {
+	n, length := 1, 1
+	if !m.condition.Uniform {
 		n = max(1, min(runtime.GOMAXPROCS(0), int(m.ghosts.Points()/pointsEach)))
+		length = m.ghosts.Size()[0]
 	}
 	for range n {
-		profile := c.Profile()
-		if profile == nil {
+		one := rowEvaluator{profile: m.condition.Profile(), row: make([]float64, length)}
+		if m.layers > 0 {
+			one.transfers, one.h = m.condition.Transfers(), make([]float64, length)
+		}
+		if one.profile == nil || m.layers > 0 && one.transfers == nil {
 			return fmt.Errorf("%s %q returned a nil Profile", m.what, m.field)
 		}
-		m.evaluators = append(m.evaluators, rowEvaluator{profile, make([]float64, m.ghosts.Size()[0])})
+		m.evaluators = append(m.evaluators, one)
 	}
 	return nil
 }
@@ -472,7 +499,7 @@ func (m *movingFace) queue(s *streams.Stream, step int64, t float64) error {
 
 // evaluateInto fills bytes with the values of the face at time t.
 func (m *movingFace) evaluateInto(bytes []byte, t float64) error {
-	rows := int(m.ghosts.Points()) / len(m.evaluators[0].row)
+	rows := int(m.ghosts.Points()) / m.ghosts.Size()[0]
 	if len(m.evaluators) == 1 {
 		return m.evaluateRows(&m.evaluators[0], bytes, 0, rows, t)
 	}
@@ -489,8 +516,8 @@ func (m *movingFace) evaluateInto(bytes []byte, t float64) error {
 // ErrNotFinite means that a value of a face is not finite.
 var ErrNotFinite = errors.New("not finite")
 
-// checkFinite returns an error if a value is not finite that lies in a box.
-func (m *movingFace) checkFinite(values []byte, in domain.Box) error {
+// checkFinite returns an error if a value is not finite of a ghost that steps read.
+func (m *movingFace) checkFinite(values []byte) error {
 	n := 0
 	for z := m.ghosts.Lo[2]; z < m.ghosts.Hi[2]; z++ {
 		for y := m.ghosts.Lo[1]; y < m.ghosts.Hi[1]; y++ {
@@ -501,7 +528,7 @@ func (m *movingFace) checkFinite(values []byte, in domain.Box) error {
 				} else {
 					v = streams.View[float64](values)[n]
 				}
-				if n++; math.IsNaN(v-v) && in.Contains(domain.Vec{x, y, z}) {
+				if n++; math.IsNaN(v-v) && m.read.Contains(domain.Vec{x, y, z}) {
 					return fmt.Errorf("%s %q gives %v for ghost %v, which is %w", m.what, m.field, v,
 						domain.Vec{x, y, z}, ErrNotFinite)
 				}
@@ -515,38 +542,48 @@ func (m *movingFace) checkFinite(values []byte, in domain.Box) error {
 func (m *movingFace) evaluateRows(s *rowEvaluator, bytes []byte, first, end int, t float64) (err error) {
 	defer streams.Caught(&err, m.what, m.field)
 	if m.single {
-		evaluate(m, s, streams.View[float32](bytes), first, end, t)
-	} else {
-		evaluate(m, s, streams.View[float64](bytes), first, end, t)
+		return evaluate(m, s, streams.View[float32](bytes), first, end, t)
+	}
+	return evaluate(m, s, streams.View[float64](bytes), first, end, t)
+}
+
+// evaluate sets values to the values of rows first to end-1 of the face, x fastest.
+func evaluate[T float32 | float64](m *movingFace, s *rowEvaluator, values []T, first, end int, t float64) error {
+	size, points := m.ghosts.Size(), int(m.ghosts.Points())
+	for row := first; row < end; row++ {
+		at := m.ghosts.Lo.Add(domain.Vec{0, row % size[1], row / size[1]})
+		if row == first || !m.condition.Uniform {
+			m.setRow(s.profile, s.row, at, t)
+			if m.layers > 0 {
+				m.setRow(s.transfers, s.h, at, t)
+			}
+		}
+		into := values[row*size[0]:]
+		c := Condition{Kind: Robin, Diffusivity: m.condition.Diffusivity, Spacing: m.condition.Spacing}
+		for i := range size[0] {
+			k := min(i, len(s.row)-1) // a row of a uniform face has one value
+			if m.layers == 0 {
+				into[i] = T(s.row[k])
+				continue
+			}
+			c.Transfer = s.h[k]
+			for n := range m.layers {
+				a, b := c.factors(n)
+				if ghost := at.Add(domain.Vec{i}); math.IsInf(a, 0) && m.read.Contains(ghost) {
+					return fmt.Errorf("%s %q: ghost %v: %w", m.what, m.field, ghost, c.noDenominator(n))
+				}
+				into[2*n*points+i], into[(2*n+1)*points+i] = T(b*s.row[k]), T(a)
+			}
+		}
 	}
 	return nil
 }
 
-// evaluate sets values to the values of rows first to end-1 of the face, x fastest.
-func evaluate[T float32 | float64](m *movingFace, s *rowEvaluator, values []T, first, end int, t float64) {
-	size := m.ghosts.Size()
-	if m.uniform {
-		m.setRow(rowEvaluator{s.profile, s.row[:1]}, m.ghosts.Lo, t)
-		v := T(s.row[0])
-		for i := range values {
-			values[i] = v
-		}
-		return
-	}
-	for row := first; row < end; row++ {
-		m.setRow(*s, m.ghosts.Lo.Add(domain.Vec{0, row % size[1], row / size[1]}), t)
-		into := values[row*len(s.row):][:len(s.row)]
-		for i, v := range s.row {
-			into[i] = T(v)
-		}
-	}
-}
-
-// setRow sets the row of an evaluator to the values starting at a ghost. Ghosts beyond the ends of periodic
-// axes have the values of the points that they are copies of.
-func (m *movingFace) setRow(s rowEvaluator, from domain.Vec, t float64) {
-	for done := 0; done < len(s.row); {
-		at, n := from.Add(domain.Vec{done}), len(s.row)-done
+// setRow sets a row to the values of a profile starting at a ghost. Ghosts beyond the ends of periodic axes have the
+// values of the points that they are copies of.
+func (m *movingFace) setRow(profile Profile, row []float64, from domain.Vec, t float64) {
+	for done := 0; done < len(row); {
+		at, n := from.Add(domain.Vec{done}), len(row)-done
 		for a, size := range m.grid.Size {
 			if m.grid.Periodic[a] {
 				at[a] = ((at[a] % size) + size) % size
@@ -555,7 +592,7 @@ func (m *movingFace) setRow(s rowEvaluator, from domain.Vec, t float64) {
 		if m.grid.Periodic[0] {
 			n = min(n, m.grid.Size[0]-at[0])
 		}
-		s.profile(s.row[done:][:n], at, t)
+		profile(row[done:][:n], at, t)
 		done += n
 	}
 }

@@ -143,17 +143,23 @@ func (g *Ghosts) addMoving(s *subdomain, rank int, mover *pack.BoxCopier) error 
 	return nil
 }
 
-// newFace returns a face whose values a profile makes.
+// newFace returns a face whose values profiles make.
 func (g *Ghosts) newFace(rank int, a kernels.Array, side domain.Direction) (*movingFace, error) {
 	m := &movingFace{
 		what: fmt.Sprintf("Condition.Profile at face %v of field", side), field: g.field.Spec.Name,
-		ghosts: g.firstLayer(rank, a.Layout, side), grid: g.field.Cut.Grid,
+		condition: g.faces.At(side), ghosts: g.firstLayer(rank, a.Layout, side), grid: g.field.Cut.Grid,
 		single: g.field.Spec.Element == halo.Float32,
 	}
-	if g.faces.At(side).Affine() {
+	if m.read = m.ghosts; m.condition.Affine() {
 		m.ghosts = g.givenBox(rank, a.Layout, side)
+		if g.reach.Connectivity > halo.Faces {
+			m.read = m.ghosts
+		}
 	}
-	return m, m.ask(g.faces.At(side))
+	if m.condition.Transfers != nil {
+		m.layers = layersAt(g.reach.Width, side)
+	}
+	return m, m.ask()
 }
 
 func (g *Ghosts) newMoving(
@@ -163,8 +169,7 @@ func (g *Ghosts) newMoving(
 	if err != nil {
 		return nil, err
 	}
-	ghosts := m.ghosts
-	device, bytes := g.field.Placement.Devices[rank], ghosts.Points()*int64(a.Layout.ElementSize)
+	device, bytes := g.field.Placement.Devices[rank], m.bytes()
 	if g.faces.At(side).Affine() {
 		given, err := device.Alloc(bytes)
 		if err != nil {
@@ -174,7 +179,7 @@ func (g *Ghosts) newMoving(
 		for i := range m.slots {
 			m.slots[i].device = given
 		}
-		if err := s.give(side, given, ghosts, a.Layout.ElementSize); err != nil {
+		if err := s.give(side, given, m.ghosts, a.Layout.ElementSize); err != nil {
 			return nil, err
 		}
 	}
@@ -196,7 +201,7 @@ func (g *Ghosts) newMoving(
 			return nil, err
 		}
 		g.resources.Add(v.device)
-		if v.unpack, err = mover.Copies("boundary", pack.Unpack(a, ghosts, v.device.All())); err != nil {
+		if v.unpack, err = mover.Copies("boundary", pack.Unpack(a, m.ghosts, v.device.All())); err != nil {
 			return nil, err
 		}
 		g.resources.Add(v.unpack)
@@ -210,7 +215,7 @@ func (g *Ghosts) addSteady(s *subdomain, rank int) error {
 		for component := range g.arrays() {
 			a, c := g.field.Array(rank, component), g.faces.At(side)
 			box := g.givenBox(rank, a.Layout, side)
-			values := make([]byte, 0, box.Points()*int64(a.Layout.ElementSize))
+			var values []byte
 			if c.Profile == nil {
 				element, err := g.element(c, component)
 				if err != nil {
@@ -222,11 +227,11 @@ func (g *Ghosts) addSteady(s *subdomain, rank int) error {
 				if err != nil {
 					return err
 				}
-				values = values[:cap(values)]
+				values = make([]byte, m.bytes())
 				if err := m.evaluateInto(values, 0); err != nil {
 					return err
 				}
-				if err := m.checkFinite(values, g.readBeside(rank, a.Layout, side)); err != nil {
+				if err := m.checkFinite(values); err != nil {
 					return err
 				}
 			}
@@ -243,7 +248,7 @@ func (g *Ghosts) addSteady(s *subdomain, rank int) error {
 	return nil
 }
 
-// give adds the values for the ghosts of one array behind a face: those of a box, x fastest.
+// give adds the values for the ghosts of one array behind a face: those of a box, x fastest, one plane after another.
 func (s *subdomain) give(side domain.Direction, m *streams.Memory, box domain.Box, bytes int) error {
 	size := box.Size()
 	l, err := domain.NewStridedLayout(box, domain.Radius{}, bytes, 0, int64(size[0]), int64(size[0])*int64(size[1]))
@@ -263,8 +268,14 @@ func (g *Ghosts) affines(
 	if given == nil {
 		return nil
 	}
-	one := kernels.Affine{Given: given[component], By: moved}
-	one.Factor, one.Weight = g.faces.At(side).factors(n)
+	one := kernels.Affine{Given: given[component], By: moved, Weight: 1}
+	if face := g.faces.At(side); face.Transfers == nil {
+		one.Factor, one.Weight = face.factors(n)
+	} else { // a plane of b*g and one of a, for each layer
+		one.FactorAt = one.Given.Layout.Owned.Points()
+		skipped := int64(2*n) * one.FactorAt * int64(one.Given.Layout.ElementSize)
+		one.Given.Data.Offset, one.Given.Data.Length = one.Given.Data.Offset+skipped, one.Given.Data.Length-skipped
+	}
 	one.By[side.Axis()] = one.Given.Layout.Owned.Lo[side.Axis()] - from
 	return []kernels.Affine{one}
 }
@@ -278,14 +289,6 @@ func (g *Ghosts) givenBox(rank int, l domain.Layout, side domain.Direction) doma
 		box = full
 	}
 	return box
-}
-
-// readBeside returns the ghosts next to a face that steps read.
-func (g *Ghosts) readBeside(rank int, l domain.Layout, side domain.Direction) domain.Box {
-	if g.reach.Connectivity > halo.Faces {
-		return g.givenBox(rank, l, side)
-	}
-	return g.firstLayer(rank, l, side)
 }
 
 // firstLayer returns the ghosts next to a face, of owned points and of ghosts of neighbors that are swept.

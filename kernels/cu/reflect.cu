@@ -28,6 +28,7 @@ struct Affine {
 	Reflect ghosts; // its step is the offset from a ghost to its value
 	double factor, weight;
 	const REAL *given; // given number of the first ghost
+	i64 factors;       // distance from a given number to the factor of its ghost; 0: factor
 	Strides strides;   // strides of given
 };
 
@@ -39,7 +40,8 @@ extern "C" __global__ void __launch_bounds__(256) affine(const __grid_constant__
 		const Point p = point(a.ghosts.ghosts, n);
 		REAL *ghost =
 		    a.ghosts.field + a.ghosts.ghosts.first + p.x + p.y * a.ghosts.strides.pitch + p.z * a.ghosts.strides.plane;
-		const REAL given = a.given[p.x + p.y * a.strides.pitch + p.z * a.strides.plane];
-		*ghost = (REAL)a.factor * ghost[a.ghosts.step] + (REAL)a.weight * given;
+		const REAL *given = a.given + p.x + p.y * a.strides.pitch + p.z * a.strides.plane;
+		const REAL factor = a.factors != 0 ? given[a.factors] : (REAL)a.factor;
+		*ghost = factor * ghost[a.ghosts.step] + (REAL)a.weight * *given;
 	}
 }

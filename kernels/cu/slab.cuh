@@ -20,7 +20,8 @@ const i64 FIRST_AFFINE = (i64)1 << 62;
 // A value v becomes factor * v + weight * g, where g is an array's value for the point of v.
 struct Affine {
 	double factor, weight;
-	u64 given; // address of the value for point 0, 0, 0, which may be outside
+	u64 given;   // address of the value for point 0, 0, 0, which may be outside
+	i64 factors; // distance from a value to the factor of its point; 0: factor
 	Strides strides;
 };
 

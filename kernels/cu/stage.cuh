@@ -76,8 +76,9 @@ template <typename T> __device__ __forceinline__ T reflected(const Target &t, co
 #ifdef AFFINES
 		if (t.odd[i] >= FIRST_AFFINE) {
 			const Affine &a = *(const Affine *)(t.odd[i] - FIRST_AFFINE);
-			const T g = ((const T *)a.given)[at[0] + at[1] * a.strides.pitch + at[2] * a.strides.plane];
-			v = (T)a.factor * v + (T)a.weight * g;
+			const T *g = (const T *)a.given + at[0] + at[1] * a.strides.pitch + at[2] * a.strides.plane;
+			const T factor = a.factors != 0 ? g[a.factors] : (T)a.factor;
+			v = factor * v + (T)a.weight * *g;
 			continue;
 		}
 #endif

@@ -32,6 +32,7 @@ type affineArgs struct {
 	ghosts         reflectArgs
 	factor, weight float64
 	given          uint64
+	factors        int64
 	strides        launch.Strides
 }
 
@@ -72,8 +73,8 @@ func (r *Reflector) Reflect(a kernels.Array, ghosts domain.Box, side domain.Dire
 	return r.launch("reflect", a, ghosts, run, r.reflect, launch.Argument(&arg))
 }
 
-// Affine prepares a launch that sets the ghosts of the box to s.Factor*u + s.Weight*g, where u is the value at offset
-// in, and g that of s.Given. No ghost of the box may be the u of another.
+// Affine prepares a launch that sets the ghosts of the box to factor*u + s.Weight*g, where u is the value at offset in,
+// and g and the factor are those of s. No ghost of the box may be the u of another.
 func (r *Reflector) Affine(
 	a kernels.Array, ghosts domain.Box, in domain.Vec, s kernels.Affine,
 ) (*streams.Kernel, error) {
@@ -84,7 +85,7 @@ func (r *Reflector) Affine(
 	if !ghosts.Intersect(ghosts.Shift(in)).Empty() {
 		return nil, fmt.Errorf("pack: ghosts %v: must not overlap their sources, at offset %v", ghosts, in)
 	}
-	if err := s.Given.Holds(ghosts.Shift(s.By)); err != nil {
+	if err := s.Holds(ghosts); err != nil {
 		return nil, err
 	}
 	run := func() { affineRows[float64](a, ghosts, arg.step, s) }
@@ -93,7 +94,7 @@ func (r *Reflector) Affine(
 	}
 	l := s.Given.Layout
 	given := s.Given.Data.Address() + uint64(l.Offset(ghosts.Lo.Add(s.By))*int64(l.ElementSize))
-	args := affineArgs{arg, s.Factor, s.Weight, given, launch.StridesOf(l)}
+	args := affineArgs{arg, s.Factor, s.Weight, given, s.FactorAt, launch.StridesOf(l)}
 	return r.launch("affine", a, ghosts, run, r.affine, launch.Argument(&args), s.Given.Data)
 }
 
@@ -138,7 +139,11 @@ func affineRows[T rows.Float](a kernels.Array, ghosts domain.Box, step int64, s 
 			p := domain.Vec{ghosts.Lo[0], y, z}
 			o, g := a.Layout.Offset(p), s.Given.Layout.Offset(p.Add(s.By))
 			for i := range n {
-				v[o+i] = T(T(s.Factor)*v[o+i+step]) + T(T(s.Weight)*given[g+i])
+				factor := T(s.Factor)
+				if s.FactorAt != 0 {
+					factor = given[g+s.FactorAt+i]
+				}
+				v[o+i] = T(factor*v[o+i+step]) + T(T(s.Weight)*given[g+i])
 			}
 		}
 	}

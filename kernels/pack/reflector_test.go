@@ -43,15 +43,20 @@ func reflects[T rows.Float](t *testing.T, b *kerneltest.Bench, real domain.Eleme
 			in, s := in.Add(in).Add(in), kernels.Affine{Factor: -0.3, Weight: 0.7, By: domain.Vec{2, 5, 3}}
 			n := ghosts.Size()
 			s.Given.Layout = test.Must(domain.NewStridedLayout(ghosts.Shift(s.By), domain.Radius{}, real.Size(), 0, int64(n[0]), int64(n[0]*n[1])))(t)
-			s.Given.Data = test.Must(b.Device.Alloc(s.Given.Layout.Bytes()))(t).All()
-			given := randomsOf[T](s.Given.Layout.Length)
+			s.Given.Data = test.Must(b.Device.Alloc(2 * s.Given.Layout.Bytes()))(t).All()
+			given := randomsOf[T](2 * s.Given.Layout.Length)
 			kerneltest.Put(b, s.Given.Data, given)
-			b.Do(b.Stream.Launch(test.Must(reflector.Affine(a, ghosts, in, s))(t)))
-			kerneltest.EachPoint(ghosts, func(p domain.Vec) {
-				g := T(T(s.Weight) * given[s.Given.Layout.Offset(p.Add(s.By))])
-				values[l.Offset(p)] = T(T(s.Factor)*values[l.Offset(p.Add(in))]) + g
-			})
-			holds(b, a.Data, values, "affine at side %v", side)
+			for _, s.FactorAt = range []int64{0, s.Given.Layout.Length} {
+				b.Do(b.Stream.Launch(test.Must(reflector.Affine(a, ghosts, in, s))(t)))
+				kerneltest.EachPoint(ghosts, func(p domain.Vec) {
+					at, factor := s.Given.Layout.Offset(p.Add(s.By)), T(s.Factor)
+					if s.FactorAt > 0 {
+						factor = given[at+s.FactorAt]
+					}
+					values[l.Offset(p)] = T(factor*values[l.Offset(p.Add(in))]) + T(T(s.Weight)*given[at])
+				})
+				holds(b, a.Data, values, "affine at side %v", side)
+			}
 		}
 	}
 }

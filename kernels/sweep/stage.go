@@ -138,7 +138,7 @@ func (r StageRank) checkOdd(s Store) error {
 			return fmt.Errorf("sweep: a store of %s by values at %v, not of that type on device %v", e, given.Data,
 				r.Sweeper.device)
 		}
-		if err := given.Holds(s.Send.Shift(a.By)); err != nil {
+		if err := a.Holds(s.Send); err != nil {
 			return err
 		}
 	}
@@ -209,9 +209,13 @@ func storeRows[T rows.Float](src kernels.Array, box domain.Box, st Store) {
 			}
 		}
 		for _, a := range st.Affines {
-			given := values[T](&a.Given)[a.Given.Layout.Offset(p.Add(a.By)):]
+			given := launch.Values[T](a.Given.Data)[a.Given.Layout.Offset(p.Add(a.By)):]
 			for i := range n {
-				to[q+i] = T(T(a.Factor)*to[q+i]) + T(T(a.Weight)*given[i])
+				factor := T(a.Factor)
+				if a.FactorAt != 0 {
+					factor = given[a.FactorAt+i]
+				}
+				to[q+i] = T(factor*to[q+i]) + T(T(a.Weight)*given[i])
 			}
 		}
 	})
@@ -545,6 +549,7 @@ const firstAffine = 1 << 62
 type affine struct {
 	factor, weight float64
 	given          uint64
+	factors        int64
 	strides        strides
 }
 
@@ -571,7 +576,7 @@ func (t *targets) newTarget(r StageRank, s Store) target {
 	for i, a := range s.Affines {
 		one.odd[len(s.Odd)+i] = firstAffine + int64(len(t.affines))
 		at := int64(a.Given.Data.Address()) + a.Given.Layout.Offset(a.By)*int64(a.Given.Layout.ElementSize)
-		t.affines = append(t.affines, affine{a.Factor, a.Weight, uint64(at), stridesOf(a.Given)})
+		t.affines = append(t.affines, affine{a.Factor, a.Weight, uint64(at), a.FactorAt, stridesOf(a.Given)})
 		t.values = append(t.values, a.Given.Data)
 	}
 	return one
