@@ -190,7 +190,7 @@ func (o *checkpointOptions) stepTasks(
 		}
 		for _, c.group = range groups {
 			for _, every := range o.Every {
-				of.stepCase = c
+				of := saved{of.folder, of.compress, c}
 				row := row.Label("scheme", name).Label("steps_per_exchange", c.group).Label("every", every)
 				all = append(all, r.taskBy(row, c,
 					func(ctx context.Context, on *run, row results.Row) (results.Row, error) {

@@ -61,6 +61,28 @@ func TestInterruptedInARow(t *testing.T) {
 	}
 }
 
+// Steps with checkpoints run by the scheme that their row names.
+func TestCheckpointsOfEachScheme(t *testing.T) {
+	o := checkpointOptions{Schemes: []string{"two-stream", "fused", "baseline"}, Every: []int{2, 3}}
+	o.Groups = []int{1}
+	on, to := recorderOf(testdevices.Host(t, 1))
+	r := test.Must(o.newRun(t.Context(), results.KindCheckpoint, on, to))(t)
+	ran := 0
+	tasks := o.stepTasks(r, results.NewRow(), saved{stepCase: stepCase{devices: 1}},
+		func(of saved, _ context.Context, _ *run, row results.Row, every int64) (results.Row, error) {
+			if ran++; row.Text("scheme") != string(of.scheme) || row.Text("every") != fmt.Sprint(every) {
+				t.Errorf("%v: scheme %s every %d steps", row.Labels, of.scheme, every)
+			}
+			return row, nil
+		})
+	for _, task := range tasks {
+		test.Must(task.Measure(t.Context(), nil))(t)
+	}
+	if ran != 6 {
+		t.Errorf("%d tasks ran", ran)
+	}
+}
+
 // A row is compared with the best two-stream row of its own problem, and with the best on
 // one device.
 func TestCompareSchemes(t *testing.T) {
