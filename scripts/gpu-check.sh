@@ -823,7 +823,8 @@ sweep() {
 # Ranks on the device, with a plot for each thing that is measured; and what NVSHMEM takes on two GPUs of this host.
 # Checkpoints every 1,000 steps and statistics every 100 steps of 512^3 on the first two GPUs, and reading a checkpoint of 1024^3.
 checkpoint() {
-	local gpus folder=${FOLDER:-/dev/shm}
+	local gpus folder=ram # a name for the record, which must not have paths
+	ln -sfn "${FOLDER:-/dev/shm}" $folder
 	gpus=$(($(nvidia-smi -L | wc -l) > 1 ? 2 : 1))
 	LIMIT=60 bench checkpoint checkpoint --backend cuda --device-counts "$gpus" --precisions float64 --points "${SIZE:-512}" \
 		--what steps,write,read --schemes fused,blocked --folder "$folder" --budget 6s
