@@ -87,11 +87,15 @@ func (o *Output) View() view.Options {
 	return all
 }
 
+// UnitOf returns the unit of a field; "" if it has none.
+func (r *Run) UnitOf(field string) string { return r.Unit.of(field) }
+
 // View describes a field of the run's problem after a step, less than 0 if unknown, to be drawn. It has no values. The
 // time may be nil: it is known for steps of equal length.
 func (r *Run) View(p *solvers.Problem, field int, step int64, at *float64) view.Field {
+	name := p.Fields()[field]
 	f := view.Field{
-		Subject: r.Solver, Label: p.Fields()[field], Grid: p.Grid, Spacing: p.Spacing, Coordinate: p.Coordinate}
+		Subject: r.Solver, Name: name, Label: name, Unit: r.UnitOf(name), Grid: p.Grid, Spacing: p.Spacing, Coordinate: p.Coordinate}
 	if r.Solver == SolverEquation {
 		f.Subject = f.Label
 	}
@@ -100,9 +104,6 @@ func (r *Run) View(p *solvers.Problem, field int, step int64, at *float64) view.
 			f.Label = label.Path
 			break
 		}
-	}
-	if unit := r.Unit.of(p.Fields()[field]); unit != "" {
-		f.Label += " (" + unit + ")"
 	}
 	t := math.NaN()
 	if at != nil {

@@ -125,7 +125,7 @@ var keys = slices.Concat([]key{
 	{name: "exact", expression: true,
 		about: "The exact solution, with which the result is compared, or one per field, as {u: sin(x), v: cos(x)}."},
 	{name: "unit", must: "a text, or one per field, as {u: K}",
-		about: "Unit of the field in labels of pictures, or one per field, as {u: K, v: m/s}."},
+		about: "Unit of the field in pictures, the summary and .vti files, or one per field, as {u: K, v: m/s}."},
 	{name: "parameters", must: namesMust + "numbers", about: "Numbers that formulas use by name."},
 	{name: "constants", must: namesMust + "expressions",
 		about: "Fields that do not change, which formulas use by name: expressions or [files](equations.md#files); " +

@@ -106,8 +106,15 @@ func TestSummary(t *testing.T) {
 	interrupted.Devices[1].Name, interrupted.Devices[1].Backend = "CPU device", "host"
 	run.UpdatesPerSecond, run.BytesExchanged = results.Number(999.4e3), 0
 	failed := &results.Record{Run: &results.Run{Stopped: results.StopError}, Failure: "copy from device 0 to 1: device lost"}
+	one := results.Number(1)
+	measures := map[string]*float64{"highest": one, "mass": one, "speed": one}
+	settings := map[string]any{"solver": "equation", "unit": map[string]string{"u": "K", "v": "m/s"}, "stop": map[string]string{"field": "v"},
+		"measure": map[string]string{"highest": "max( u )", "mass": "sum(u + v)", "speed": "mean(v)"}}
+	units := &results.Record{Settings: settings, Run: &results.Run{Stopped: results.StopIterations, Iterations: 2, Residual: one,
+		Norms: results.Norms{MaxChange: one, MaxNorm: one}, Measures: measures, StartMeasures: measures,
+		Errors: map[string]*results.ErrorNorms{"u": {Max: one, L2: one}, "w": {Max: one}}}}
 	for name, record := range map[string]*results.Record{
-		"finished": finished(), "interrupted": interrupted, "failed": failed,
+		"finished": finished(), "interrupted": interrupted, "failed": failed, "units": units,
 	} {
 		t.Run(name, func(t *testing.T) {
 			golden(t, "summary-"+name+".txt", shown(t, record.Summary))

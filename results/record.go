@@ -11,9 +11,12 @@ package results
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -323,6 +326,9 @@ type problem struct {
 	Solver    string
 	Precision string
 	Grid      struct{ Size []int }
+	Unit      any // a text, or one by field
+	Measure   any // formulas by name
+	Fields    any // sections by name
 	Stop      struct {
 		Tolerance float64
 		Norm      string
@@ -337,6 +343,36 @@ func problemOf(settings any) (p problem) {
 		return problem{}
 	}
 	return p
+}
+
+// unit returns the unit of a field, or the unit of all fields for "": "" if there is none, or several.
+func (p problem) unit(field string) string {
+	all, ok := p.Unit.(map[string]any)
+	if !ok {
+		text, _ := p.Unit.(string)
+		return text
+	}
+	text, _ := all[field].(string)
+	if fields, _ := p.Fields.(map[string]any); field == "" && len(all) == max(1, len(fields)) {
+		units := slices.Collect(maps.Values(all))
+		if text, _ = units[0].(string); slices.ContainsFunc(units, func(u any) bool { return fmt.Sprint(u) != text }) {
+			return ""
+		}
+	}
+	return text
+}
+
+// ofField matches a measure of one field, in its unit.
+var ofField = regexp.MustCompile(`^\s*(?:sum|mean|max|min)\(\s*(\w+)\s*\)\s*$`)
+
+// unitOfMeasure returns the unit of a measure if it is one of values of a field, and "" otherwise.
+func (p problem) unitOfMeasure(name string) string {
+	all, _ := p.Measure.(map[string]any)
+	formula, _ := all[name].(string)
+	if m := ofField.FindStringSubmatch(formula); m != nil {
+		return p.unit(m[1])
+	}
+	return ""
 }
 
 // String is for example "heat 512 x 512 x 512, float64".

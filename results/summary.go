@@ -33,30 +33,32 @@ func (r *Record) Summary(w io.Writer) error {
 type summaryLine struct{ subject, value string }
 
 func (r *Record) summaryLines() []summaryLine {
-	run := r.Run
+	run, of := r.Run, problemOf(r.Settings)
+	unit := of.unit(of.Stop.Field)
 	lines := []summaryLine{
-		{"problem", problemOf(r.Settings).String()},
+		{"problem", of.String()},
 		{"devices", r.deviceNames()},
-		{"subdomains", run.subdomains(len(problemOf(r.Settings).Grid.Size))},
+		{"subdomains", run.subdomains(len(of.Grid.Size))},
 		{"scheme", run.schedule()},
 		{"restarted", run.restarted()},
 		{"faults", run.faults()},
-		{"stopped", wording.Join(": ", run.ending(), run.bound(problemOf(r.Settings)))},
+		{"stopped", wording.Join(": ", run.ending(), run.bound(of))},
 		{"failure", r.Failure},
-		{"time", pair("reached", run.Time, "dt", run.DT)},
-		{"change", pair("max", run.MaxChange, "l2", run.L2Change)},
-		{"residual", named("max", run.Residual)},
-		{"field", pair("max", run.MaxNorm, "rms", run.L2Norm)},
+		{"time", pair("reached", run.Time, "dt", run.DT, "")},
+		{"change", pair("max", run.MaxChange, "l2", run.L2Change, unit)},
+		{"residual", named("max", run.Residual, "")},
+		{"field", pair("max", run.MaxNorm, "rms", run.L2Norm, unit)},
 	}
 	for _, field := range slices.Sorted(maps.Keys(run.Errors)) {
 		e := run.Errors[field]
-		lines = append(lines, summaryLine{"error", field + ": " + pair("max", e.Max, "l2", e.L2)})
+		lines = append(lines, summaryLine{"error", field + ": " + wording.Join(", ", named("max", e.Max, of.unit(field)), named("l2", e.L2, ""))})
 	}
 	if run.Error != nil && run.Errors == nil {
-		lines = append(lines, summaryLine{"error", pair("max", run.Error.Max, "l2", run.Error.L2)})
+		e := run.Error
+		lines = append(lines, summaryLine{"error", wording.Join(", ", named("max", e.Max, unit), named("l2", e.L2, ""))})
 	}
 	for _, name := range slices.Sorted(maps.Keys(run.Measures)) {
-		text := pair(name, run.Measures[name], "at the start", run.StartMeasures[name])
+		text := pair(name, run.Measures[name], "at the start", run.StartMeasures[name], of.unitOfMeasure(name))
 		lines = append(lines, summaryLine{"measured", text})
 	}
 	for _, s := range run.Series {
@@ -77,7 +79,7 @@ func (r *Record) summaryLines() []summaryLine {
 		summaryLine{"sweep", run.sweep()},
 		summaryLine{"exchanged", wording.Prefixed(float64(run.BytesExchanged), "B")},
 		summaryLine{"saved", run.Checkpoints.text()},
-		summaryLine{"seconds", pair("setup", run.SetupSeconds, "loop", run.LoopSeconds)},
+		summaryLine{"seconds", pair("setup", run.SetupSeconds, "loop", run.LoopSeconds, "")},
 	)
 }
 
@@ -179,16 +181,16 @@ func (r *Run) speed() string {
 	return wording.Prefixed(*r.UpdatesPerSecond, "point/s")
 }
 
-// pair formats up to two named numbers, to four digits, without those that are nil.
-func pair(name1 string, v1 *float64, name2 string, v2 *float64) string {
-	return wording.Join(", ", named(name1, v1), named(name2, v2))
+// pair formats up to two named numbers with their unit, to four digits, without those that are nil.
+func pair(name1 string, v1 *float64, name2 string, v2 *float64, unit string) string {
+	return wording.Join(", ", named(name1, v1, unit), named(name2, v2, unit))
 }
 
-func named(name string, v *float64) string {
+func named(name string, v *float64, unit string) string {
 	if v == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s %.4g", name, *v)
+	return wording.Join(" ", fmt.Sprintf("%s %.4g", name, *v), unit)
 }
 
 // sweep describes the thread blocks, and the time of tuning.

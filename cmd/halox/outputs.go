@@ -72,7 +72,8 @@ func (s *solverRun) openOutputs(ctx context.Context, r *results.Run) (o *liveOut
 	}
 	fields := s.Problem.Fields()
 	for i, name := range fields {
-		run.Fields = append(run.Fields, series.Field{Name: name, Now: func() *halo.Field { return s.solver.Fields()[i] }})
+		run.Fields = append(run.Fields, series.Field{Name: name, Unit: s.config.UnitOf(name),
+			Now: func() *halo.Field { return s.solver.Fields()[i] }})
 	}
 	if all := s.solver.Statistics; all != nil {
 		r.Samples = all.Samples() // after a restart

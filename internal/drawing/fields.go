@@ -124,7 +124,7 @@ func openSeries(names []string, field, record string) (all []*view.Field, err er
 // describe describes a field by its file alone.
 func (f frame) describe() (*view.Field, error) {
 	grid, err := domain.NewGrid(f.size, nil)
-	v := &view.Field{Subject: f.name, Label: f.name, Moment: view.Moment(f.step, f.time), Grid: grid,
+	v := &view.Field{Subject: f.name, Name: f.name, Label: f.name, Unit: f.unit, Moment: view.Moment(f.step, f.time), Grid: grid,
 		Spacing: slices.Repeat([]float64{1}, len(f.size))}
 	if f.origin != nil {
 		v.Spacing = f.spacing
@@ -198,7 +198,7 @@ func (r *runOf) describe(one frame, own *view.Field) (*view.Field, error) {
 	if one.origin == nil {
 		return nil, fmt.Errorf("its grid must be that of the run, %v, got %v", r.config.Grid.Size, one.size)
 	}
-	own.Subject, own.Moment, own.Label = f.Subject, f.Moment, f.Label
+	own.Subject, own.Moment, own.Label, own.Unit = f.Subject, f.Moment, f.Label, f.Unit
 	return own, nil
 }
 

@@ -22,6 +22,7 @@ import (
 type frame struct {
 	path    string
 	name    string  // of the field, or of the file if that is unknown
+	unit    string  // "" if unknown
 	step    int64   // less than 0 if unknown
 	time    float64 // NaN if unknown
 	size    []int
@@ -141,7 +142,7 @@ func vtkFrame(path, name string) (frame, error) {
 		return frame{}, err
 	}
 	_, step := stepOf(path)
-	return frame{path: path, name: names[number], step: step, time: math.NaN(), size: r.Size, origin: r.Origin,
+	return frame{path: path, name: names[number], unit: r.Arrays[number].Unit, step: step, time: math.NaN(), size: r.Size, origin: r.Origin,
 		spacing: r.Spacing, read: func(dst []float64, box domain.Box) error { return r.Read(number, dst, box) }}, nil
 }
 

@@ -219,7 +219,7 @@ func (f *vtiFormat) image() (m vtk.Image) {
 		m.Spacing = append(m.Spacing, f.run.Spacing[a]*float64(f.stride[a]))
 	}
 	for _, one := range f.fields {
-		m.Arrays = append(m.Arrays, vtk.Array{Name: one.Name, Element: f.spec.Element})
+		m.Arrays = append(m.Arrays, vtk.Array{Name: one.Name, Element: f.spec.Element, Unit: one.Unit})
 	}
 	return m
 }

@@ -29,6 +29,7 @@ type Run struct {
 // A Field is a field by name.
 type Field struct {
 	Name string             // name in configs and files
+	Unit string             // unit of the values; default none
 	Now  func() *halo.Field // after the last step
 }
 

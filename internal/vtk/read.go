@@ -63,6 +63,10 @@ type arrayText struct {
 	Name   string `xml:"Name,attr"`
 	Format string `xml:"format,attr"`
 	Offset int64  `xml:"offset,attr"`
+	Keys   []struct {
+		Name  string `xml:"name,attr"`
+		Value string `xml:",chardata"`
+	} `xml:"InformationKey"`
 }
 
 // Open reads the text of a .vti or .pvti file, and none of the values.
@@ -108,7 +112,13 @@ func (r *Reader) open() error {
 		return err
 	}
 	for _, a := range arrays {
-		r.Arrays = append(r.Arrays, Array{a.Name, domain.Element(strings.ToLower(a.Type))})
+		one := Array{Name: a.Name, Element: domain.Element(strings.ToLower(a.Type))}
+		for _, key := range a.Keys {
+			if key.Name == unitsKey {
+				one.Unit = strings.TrimSpace(key.Value)
+			}
+		}
+		r.Arrays = append(r.Arrays, one)
 	}
 	if err := r.check(); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 
 // What was written is read: whole, in parts, and from pieces of which each point is read once.
 func TestOpen(t *testing.T) {
-	arrays := []vtk.Array{{"u", domain.Float64}, {"<v & \"w\">", domain.Float32}, {"n", domain.Int32}, {"ü", domain.Int64}}
+	arrays := []vtk.Array{{"u", domain.Float64, "m/s \"<&"}, {"<v & \"w\">", domain.Float32, ""}, {"n", domain.Int32, "K"}, {"ü", domain.Int64, "K"}}
 	dir := t.TempDir()
 	for name, m := range map[string]vtk.Image{
 		"cube":  {Size: []int{6, 5, 4}, Origin: []float64{1, 2, 3}, Spacing: []float64{0.5, 0.25, 2}, Arrays: arrays},

@@ -41,7 +41,19 @@ type Image struct {
 type Array struct {
 	Name    string         // shown by viewers
 	Element domain.Element // a real number or an integer
+	Unit    string         // unit of the values, such as "m/s"; default none
 }
+
+// unit returns the text inside an array's element that gives the unit, as VTK writes it.
+func (a Array) unit() string {
+	if a.Unit == "" {
+		return ""
+	}
+	return fmt.Sprintf("<InformationKey name=%q location=\"vtkDataArray\">%s</InformationKey>", unitsKey, escape(a.Unit))
+}
+
+// unitsKey is vtkDataArray::UNITS_LABEL.
+const unitsKey = "UNITS_LABEL"
 
 // typeName returns VTK's name of the element, such as UInt8.
 func (a Array) typeName() string {
@@ -78,9 +90,11 @@ func (m Image) check() error {
 		if !a.Element.IsReal() && !a.Element.IsInteger() {
 			return fmt.Errorf("element of %q: must be a real number or an integer, got %q", a.Name, a.Element)
 		}
-		printable := utf8.ValidString(a.Name) && !strings.ContainsFunc(a.Name, unicode.IsControl)
-		if a.Name == "" || names[a.Name] || !printable {
+		if a.Name == "" || names[a.Name] || !isPrintable(a.Name) {
 			return fmt.Errorf("name of an array: must be a text of its own, got %q", a.Name)
+		}
+		if !isPrintable(a.Unit) {
+			return fmt.Errorf("unit of %q: must be printable, got %q", a.Name, a.Unit)
 		}
 		names[a.Name] = true
 		if m.grid().Points() > math.MaxInt64/int64(16*len(m.Arrays)) {
@@ -94,6 +108,10 @@ func (m Image) check() error {
 		return errors.New("files of VTK need a little-endian machine")
 	}
 	return nil
+}
+
+func isPrintable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // grid returns all points.
@@ -154,8 +172,8 @@ func NewEncoder(w io.Writer, m Image, box domain.Box) (*Encoder, error) {
 	e := &Encoder{w: w}
 	offset := int64(0)
 	for _, a := range m.Arrays {
-		fmt.Fprintf(&text, "<DataArray type=\"%s\" Name=\"%s\" format=\"appended\" offset=\"%d\"/>\n",
-			a.typeName(), escape(a.Name), offset)
+		fmt.Fprintf(&text, "<DataArray type=\"%s\" Name=\"%s\" format=\"appended\" offset=\"%d\">%s</DataArray>\n",
+			a.typeName(), escape(a.Name), offset, a.unit())
 		e.bytes = append(e.bytes, box.Points()*int64(a.Element.Size()))
 		offset += 8 + e.bytes[len(e.bytes)-1]
 	}
@@ -224,7 +242,8 @@ func WritePieces(path string, m Image, pieces []Piece) error {
 		fmt.Fprintf(&text, head+"<PImageData GhostLevel=\"0\" %s>\n", "PImageData", m.place(m.grid()))
 		fmt.Fprintf(&text, "<PPointData Scalars=\"%s\">\n", escape(m.Arrays[0].Name))
 		for _, a := range m.Arrays {
-			fmt.Fprintf(&text, "<PDataArray type=\"%s\" Name=\"%s\"/>\n", a.typeName(), escape(a.Name))
+			fmt.Fprintf(&text, "<PDataArray type=\"%s\" Name=\"%s\">%s</PDataArray>\n", a.typeName(), escape(a.Name),
+				a.unit())
 		}
 		text.WriteString("</PPointData>\n")
 		for _, p := range pieces {

@@ -85,7 +85,7 @@ func extent(b domain.Box) string {
 const reading = `
 import json, os, sys, xml.etree.ElementTree as tree
 import numpy as np
-from vtkmodules.vtkCommonCore import vtkCommand
+from vtkmodules.vtkCommonCore import vtkCommand, vtkDataArray
 from vtkmodules.vtkIOXML import vtkXMLImageDataReader, vtkXMLPImageDataReader
 from vtkmodules.util.numpy_support import vtk_to_numpy
 
@@ -122,14 +122,15 @@ for c in json.load(open(sys.argv[1])):
     data = image.GetPointData()
     assert data.GetNumberOfArrays() == len(c["arrays"]) and data.GetScalars().GetName() == c["arrays"][0]["Name"]
     for i, a in enumerate(c["arrays"]):
+        assert (data.GetArray(a["Name"]).GetInformation().Get(vtkDataArray.UNITS_LABEL()) or "") == a["Unit"], a
         got = vtk_to_numpy(data.GetArray(a["Name"]))
         want = (i * 1000000 + (z * 100 + y) * 100 + x).ravel().astype(a["Element"])
         assert got.dtype == want.dtype and (got == want).all(), (c, a)
 times = [(float(d.get("timestep")), d.get("file")) for d in tree.parse(sys.argv[2]).getroot().iter("DataSet")]
 assert times == [(0.1 + 0.2, "a b&<.pvti"), (1e-300, "sub/c.vti")], times
 `
-	arrays := []vtk.Array{{"u", domain.Float64}, {"<v & \"w\">", domain.Float32}, {"n", domain.Int32},
-		{"ü", domain.Int64}, {"b", domain.Uint8}}
+	arrays := []vtk.Array{{"u", domain.Float64, "m/s \"<&"}, {"<v & \"w\">", domain.Float32, ""}, {"n", domain.Int32, "K"},
+		{"ü", domain.Int64, "K"}, {"b", domain.Uint8, ""}}
 	dir := t.TempDir()
 	var list []map[string]any
 	add := func(path string, m vtk.Image, holes bool) {
@@ -194,7 +195,7 @@ func (s sparse) Write(data []byte) (int, error) {
 func TestImageOfTenGigabytes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large.vti")
 	file := sparse{test.Must(os.Create(path))(t), make([]byte, 1<<20)}
-	m := vtk.Image{Size: []int{1024, 1024, 641}, Arrays: []vtk.Array{{"u", domain.Float64}, {"v", domain.Float64}}}
+	m := vtk.Image{Size: []int{1024, 1024, 641}, Arrays: []vtk.Array{{"u", domain.Float64, "m/s \"<&"}, {"v", domain.Float64, ""}}}
 	e := test.Must(vtk.NewEncoder(file, m, domain.Box{Hi: domain.Vec(m.Size)}))(t)
 	ones := bytes.Repeat([]byte{0x3f}, 1<<20)
 	for range m.Arrays {
@@ -221,7 +222,7 @@ for name in "uv":
 }
 
 func TestEncoderCounts(t *testing.T) {
-	m := vtk.Image{Size: []int{2, 2}, Arrays: []vtk.Array{{"u", domain.Float32}, {"n", domain.Uint8}}}
+	m := vtk.Image{Size: []int{2, 2}, Arrays: []vtk.Array{{"u", domain.Float32, "m/s \"<&"}, {"n", domain.Uint8, "K"}}}
 	encoder := func() *vtk.Encoder {
 		return test.Must(vtk.NewEncoder(io.Discard, m, domain.Box{Hi: domain.Vec{2, 2, 1}}))(t)
 	}
@@ -240,7 +241,7 @@ func TestEncoderCounts(t *testing.T) {
 
 func TestBadImages(t *testing.T) {
 	good := func() vtk.Image {
-		return vtk.Image{Size: []int{4, 4}, Arrays: []vtk.Array{{"u", domain.Float32}}}
+		return vtk.Image{Size: []int{4, 4}, Arrays: []vtk.Array{{"u", domain.Float32, "m/s \"<&"}}}
 	}
 	box := func(lo, hi int) vtk.Piece {
 		points := domain.Box{Lo: domain.Vec{lo, 0, 0}, Hi: domain.Vec{hi, 4, 1}}

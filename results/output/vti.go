@@ -13,7 +13,7 @@ func init() { Register(Format{Kind: Field, Extension: ".vti", Write: writeVTI}) 
 // writeVTI writes the field as an image of VTK, with the coordinates of the run, in its precision.
 func writeVTI(w io.Writer, run *Run) error {
 	axes := len(run.Spacing)
-	u := vtk.Array{Name: run.Field.Label, Element: run.Element}
+	u := vtk.Array{Name: run.Field.Name, Element: run.Element, Unit: run.Field.Unit}
 	m := vtk.Image{Size: run.Grid.Size[:axes], Spacing: run.Spacing, Arrays: []vtk.Array{u}}
 	for a := range axes {
 		m.Origin = append(m.Origin, run.Coordinate(a, 0))

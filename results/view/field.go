@@ -15,7 +15,9 @@ import (
 type Field struct {
 	Subject string // what it is a field of, such as "heat"; first part of titles
 	Moment  string // when, see Moment; second part of titles
-	Label   string // name of the values with their unit, such as "u" or "temperature (K)"
+	Name    string // name of the field, such as "u"
+	Label   string // name of the values, such as "u" or "temperature"
+	Unit    string // unit of the values, such as "K"; default none
 
 	Grid       domain.Grid                       // the grid
 	Spacing    []float64                         // distance between points, per axis; a grid of one dimension has one
@@ -180,6 +182,9 @@ func (o Options) title(f *Field, where string) string {
 func (o Options) label(f *Field) string {
 	if o.Label != "" {
 		return o.Label
+	}
+	if f.Unit != "" {
+		return f.Label + " (" + f.Unit + ")"
 	}
 	return f.Label
 }
