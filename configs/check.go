@@ -467,7 +467,8 @@ func (c *checker) changing() string {
 	all := c.run.boundaries()
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		for _, name := range slices.Sorted(maps.Keys(all[key])) {
-			if e := all[key][name].Value; c.good(join(key, name)) && timeName.MatchString(e) {
+			f := all[key][name]
+			if c.good(join(key, name)) && timeName.MatchString(f.Value+" "+f.Transfer+" "+f.Diffusivity) {
 				return join(key, name)
 			}
 		}

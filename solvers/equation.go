@@ -34,7 +34,7 @@ type Equation struct {
 
 	Integrator Integrator // integration method; default Euler, or Leapfrog with Acceleration; ignored with Update
 
-	TimeStep float64 // length of a step; 0: 0.9 times the largest stable step, or 1 with Update
+	TimeStep float64 // length of a step; 0: 0.9 times the largest stable step, or 1 with Update or Stages without dt
 	Force    bool    // accept TimeStep even if it is known to be unstable
 	Until    float64 // if positive, end time of the run: TimeStep is reduced so that a step ends there, see Steps
 
@@ -385,6 +385,19 @@ func (r *equationReader) fields() {
 	switch {
 	case r.Speed != "":
 	case form == updates || form == stages:
+		var all []int
+		if form == updates {
+			all = append(all, formulas...)
+		}
+		for _, of := range r.stored {
+			all = append(all, of.formula)
+		}
+		for _, byField := range inStages {
+			all = slices.AppendSeq(all, maps.Values(byField))
+		}
+		if r.TimeStep == 0 && slices.ContainsFunc(all, func(f int) bool { return r.sheet.Uses(f, "dt") }) {
+			r.note("time.dt", fmt.Errorf("must be a number: formulas of %s use dt", form))
+		}
 		r.p.TimeStep = cmp.Or(r.p.TimeStep, 1)
 	default:
 		r.timeStep(formulas)

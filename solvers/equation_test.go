@@ -247,6 +247,10 @@ func TestEquationsThatAreWrong(t *testing.T) {
 		"parameters.lap: must not be named lap":              func(e *Equation) { e.Parameters["lap"] = 1 },
 		"constants.inside: column 1: unknown name":           func(e *Equation) { e.Constants[0].Formula = "u" },
 		"let.made: must not be named made":                   func(e *Equation) { e.Let = append(e.Let, e.Let[0]) },
+		"time.dt: must be a number: formulas of stages use dt": func(e *Equation) {
+			e.TimeStep, e.Fields[0].Rate, e.Fields[1].Rate = 0, "", ""
+			e.Stages = [][]Definition{{{"u", "lap(u)"}}, {{"v", "v + dt*u"}}}
+		},
 		"fields: must have at least one":                     func(e *Equation) { e.Fields = nil },
 		"fields.v.boundary: must have the periodic faces":    func(e *Equation) { e.Fields[1].Boundary = conditionsOf("nnpp", "") },
 		"time.dt: must be at most 0.390625":                  func(e *Equation) { e.TimeStep = 0.4 },

@@ -134,7 +134,8 @@ func TestSchemesOfIntegrators(t *testing.T) {
 	staged := mixed(Euler, false)
 	staged.Fields[0].Rate, staged.Fields[1].Rate = "", ""
 	staged.Stages = [][]Definition{{{"u", "u + 0.1*lap(u)"}}, {{"v", "v + 0.1*dx(u)"}, {"u", "max(u, 0.2)"}}, {{"u", "v"}, {"v", "u"}}}
-	paced := mixed(SSPRK3, true)
+	paced := mixed(SSPRK3, false)
+	paced.Fields[1].Rate += " + sin(9*t)*x"
 	paced.Speed, paced.CFL, paced.Until = "0.5 + abs(u)*y + abs(dx(v))", 0.1, 0.02
 	oneStage := func(name scheme.Scheme, _ int) bool { return name == scheme.Blocked || name == scheme.Ranks }
 	for _, c := range []struct {
@@ -151,7 +152,7 @@ func TestSchemesOfIntegrators(t *testing.T) {
 		{"define", stored, domain.Float64, oneStage},
 		{"stages", staged, domain.Float64, oneStage},
 		{"speed", paced, domain.Float64, func(name scheme.Scheme, group int) bool {
-			return oneStage(name, group) || name.Needs().Steady || name == scheme.Fused && group > 1
+			return oneStage(name, group) || group > 1 && (name == scheme.Fused || name == scheme.Resident)
 		}},
 		{Leapfrog, waves, domain.Float64, func(name scheme.Scheme, group int) bool { // levels -1 and 0 are exchanged
 			return name == scheme.Blocked || group > 1 && (name == scheme.Fused || name == scheme.Resident)

@@ -150,6 +150,12 @@ func (s *Sheet) Replace(formula int, arrays map[int]int) int {
 	})
 }
 
+// Uses reports whether a formula depends on a name of what changes from step to step: t, dt, step or a variable.
+func (s *Sheet) Uses(formula int, name string) (found bool) {
+	s.walk(map[int]bool{}, formula, func(st *step) { found = found || st.op == nil && st.timed && st.leaf == name })
+	return found
+}
+
 // mapped returns a step after changing its leaves.
 func (s *Sheet) mapped(done map[int]int, at int, change func(leaf *step)) int {
 	if to, ok := done[at]; ok {
@@ -355,7 +361,12 @@ func (s *Sheet) listed() (names, all []string) {
 		names = append(names, ofSteps...)
 	}
 	slices.Sort(names)
-	return slices.Compact(names), slices.Sorted(maps.Keys(operators))
+	all = slices.AppendSeq([]string{file, noise}, maps.Keys(operators))
+	if s.previous > 0 {
+		all = append(all, previous)
+	}
+	slices.Sort(all)
+	return slices.Compact(names), all
 }
 
 // name implements scope.

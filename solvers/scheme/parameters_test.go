@@ -224,10 +224,10 @@ var peak = sweep.Point{
 	Go:   func(r *sweep.Row) { copy(r.Reduced("most"), sweep.At[float64](r, "next", 0, 0, 0)) },
 }
 
-// Steps whose length depends on the fields give the bits of plain loops with every scheme that waits for reductions,
+// Steps whose length depends on the fields give the bits of plain loops with every scheme of several stages,
 // over several runs, up to a time; the others reject them.
 func TestPaceOfEveryScheme(t *testing.T) {
-	const host, one, writes = "without the host", "runs steps of one stage", "the last stage must write level +1"
+	const one, writes = "runs steps of one stage", "the last stage must write level +1"
 	const until = 1.25 - 1.0/512
 	size := []int{6, 5, 16}
 	begin := func(p domain.Vec) float64 { return float64(p[0]) + 0.3*float64(p[1]*p[2]) }
@@ -243,10 +243,11 @@ func TestPaceOfEveryScheme(t *testing.T) {
 			}
 		}
 	}}
+	hot := boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{2}}
 	every := func(t *testing.T, set *testdevices.Set, n int) {
 		for group, refused := range map[int]map[Scheme]string{
-			1: {Graph: host, Resident: host, Ranks: host, Blocked: one},
-			2: {Graph: host, Resident: host, Ranks: "exchanges after each step", Blocked: one, Fused: writes},
+			1: {Ranks: one, Blocked: one},
+			2: {Ranks: "exchanges after each step", Blocked: one, Fused: writes, Resident: writes},
 		} {
 			for _, name := range All() {
 				if _, no := refused[name]; testdevices.OnCPU(set.Devices[0]) && (no || group > 1) {
@@ -257,7 +258,11 @@ func TestPaceOfEveryScheme(t *testing.T) {
 					wide := must(halo.NewWideHalo(place.Decomposition, domain.UniformRadius(3, 1), group))(t)
 					u := newVariable(t, place, wide.Spec(halo.Spec{Name: "u", Element: halo.Float64}), 2)
 					u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
-					u.Boundary[4], u.Boundary[5] = wall, wall
+					far := func(x int, now float64) float64 { return float64(x) - 4*now }
+					if u.Boundary[4], u.Boundary[5] = wall, wall; name.Needs().Steady {
+						u.Boundary[4], u.Boundary[5] = hot, hot
+						far = func(int, float64) float64 { return 2 }
+					}
 					succeeds(t, halo.FillPoints(u.Level(0), begin))
 					succeeds(t, u.SetAll())
 					next := []Access{u.At(1, nil).Named("next")}
@@ -280,7 +285,7 @@ func TestPaceOfEveryScheme(t *testing.T) {
 						succeeds(t, err)
 						for i := range r.Steps {
 							length := must(pace(now, []float64{slices.Max(want.u)}))(t)
-							want.pace(length, now, func(x int, now float64) float64 { return float64(x) - 4*now }, size[0])
+							want.pace(length, now, far, size[0])
 							if now += length; (i+1)%4 == 0 {
 								if c := r.History[i/4]; c.Step != i+1 || c.Time != now || c.Length != length {
 									t.Errorf("history: step %d, time %v, length %v, want %d, %v, %v", c.Step, c.Time, c.Length, i+1, now, length)

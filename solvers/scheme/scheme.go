@@ -9,7 +9,6 @@
 package scheme
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -52,9 +51,6 @@ func (n Needs) check(r *Runner, o Options) error {
 	}
 	if p := r.place.Processes; !p.IsAlone() && !n.Processes {
 		return fmt.Errorf("supports one process, got %d", p.Size())
-	}
-	if n.Steady && r.step.Pace != nil {
-		return errors.New("runs steps without the host: the length of a step must not depend on the fields (Step.Pace)")
 	}
 	devices := r.place.Devices
 	for stage := range r.plans {

@@ -269,7 +269,7 @@ type Step struct {
 	// reductions of the last stage of the step before, which must write nothing and is also run before the first step
 	// of a run. A length of 0 ends the run, see StoppedTime, and NaN means that it has diverged. Pace is called between
 	// two steps, with the same numbers on all processes, and may keep them for Stage.Parameters. The host waits for the
-	// reductions of each step, and schemes that run steps without it reject the step. Default nil.
+	// reductions of each step, so each launch, also of a graph, is one step. Default nil.
 	Pace func(time float64, reduced []float64) (length float64, err error)
 
 	// Group is the number of steps between two exchanges; 0 counts as 1. If it is larger, a step exchanges
