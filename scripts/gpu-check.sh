@@ -536,12 +536,12 @@ rate() {
 # run for some 0.3 s each. Those within a tenth of the best run twice more, in turns, and twice again if auto seems slow.
 # The rate of each is its median. BACKEND and COUNTS name another backend and other numbers of devices.
 auto() {
-	local LC_ALL=C backend=${BACKEND-cuda} counts="1 2" begin=$SECONDS to=$records problem devices scheme turn turns first second
+	local LC_ALL=C backend=${BACKEND-cuda} counts="1 2" begin=$SECONDS to=$records problem devices scheme turn turns
 	local chosen speed steps order trials limit rates=$out/auto.rates
 	local schemes=${SCHEMES:-baseline two-stream assisted graph blocked fused ranks resident}
 	[ "$backend" != cuda ] || [ "$(nvidia-smi -L | wc -l)" -ge 2 ] || counts=1
 	mkdir -p "$to"
-	made "scheme auto and the best one: medians in G updates/s; trials: what the first run took longer than one by the scheme that it chose" >"$to/auto.txt"
+	made "scheme auto and the best one: medians in G updates/s; trials: seconds of the trials in the first run" >"$to/auto.txt"
 	echo "problem,GPUs,scheme,turn,updates (1/s)" >"$to/auto.csv"
 	: >"$out/auto.tried"
 	printf '%-20s %4s  %-10s %9s  %-10s %9s %6s  %s\n' problem GPUs auto rate best rate ratio "trials s" | tee -a "$to/auto.txt"
@@ -556,12 +556,9 @@ auto() {
 			fi
 			: >"$rates"
 			echo "# $problem on $devices" >>"$out/auto.tried"
-			first=$EPOCHREALTIME
 			rate "$problem" "$devices" auto 100 >"$out/auto.line" || { failed=1 && continue; }
-			second=$EPOCHREALTIME
 			read -r chosen speed <"$out/auto.line"
-			rate "${problem%+steps}" "$devices" "$chosen" 100 >"$out/auto.line" || { failed=1 && continue; }
-			trials=$(awk -v a="$first" -v b="$second" -v c="$EPOCHREALTIME" 'BEGIN { printf "%.1f", (b - a) - (c - b) }')
+			trials=$(sed -n 's/^tried the schemes for \([0-9.]*\) s.*/\1/p' "$out/auto.log" | tail -n 1)
 			steps=$(awk -v rate="$speed" -v points="$(auto_points "$problem")" -v s="${AUTO_RUN:-0.3}" 'BEGIN {
 				n = int(s * rate / points); print (n < 100 ? 100 : n > 200000 ? 200000 : n) }')
 			order="auto $schemes" turns=3

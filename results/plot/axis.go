@@ -67,6 +67,8 @@ func labelTitle(name string) string {
 		return "matrix size"
 	case "block":
 		return "block length (bytes)"
+	case "every":
+		return "steps between checkpoints or samples"
 	case "fragment":
 		return "fragment (bytes)"
 	}

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
@@ -150,12 +151,13 @@ func (e Steps) Run(
 	if err != nil {
 		return 0, err
 	}
+	begin := time.Now()
 	x, err := scheme.New(ctx, session, sim.Step, o)
 	if err != nil {
 		return 0, err
 	}
 	if trials := x.Trials(); len(trials) > 0 {
-		fmt.Fprintf(out, "tried %v\n", trials)
+		fmt.Fprintf(out, "tried the schemes for %.2f s: %v\n", time.Since(begin).Seconds(), trials)
 	}
 	res, err := x.Steps(ctx, o.Steps)
 	if err != nil {
