@@ -14,13 +14,18 @@ import (
 
 // CUDAPlatform opens the CUDA driver and lists its GPUs. If library is "", the library is found by its soname. On
 // a machine without a driver or GPU the error is ErrNoDriver. If the library cannot be opened, or library is not
-// "" in a build that cannot open it, the error is also ErrNoLibrary.
-func CUDAPlatform(library string) (*Platform, error) {
+// "" in a build that cannot open it, the error is also ErrNoLibrary. If a call fails, it is ErrNotStarted.
+func CUDAPlatform(library string) (p *Platform, err error) {
+	defer func() {
+		if _, called := errors.AsType[*cuda.Error](err); called && !errors.Is(err, ErrNoDriver) {
+			err = fmt.Errorf("%w: %w", ErrNotStarted, err)
+		}
+	}()
 	drv, err := cuda.Open(library)
 	if err != nil {
 		return nil, err
 	}
-	p := &Platform{stop: drv.Close}
+	p = &Platform{stop: drv.Close}
 	ledger := newHostLedger(false)
 	p.start = func(info Info) (driver, error) { return openCUDA(drv, info.ID, ledger) }
 	if p.infos, err = cudaInfos(drv); err != nil {

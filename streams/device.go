@@ -34,7 +34,7 @@ type Info struct {
 	Name     string // as reported by the vendor
 	Memory   int64  // bytes; 0 if unknown
 	PCIBusID string // "0000:3b:00.0"; empty for CPU devices
-	UUID     string // "GPU-...", as CUDA_VISIBLE_DEVICES takes it; empty for CPU devices
+	UUID     string // "GPU-..." or "MIG-...", as CUDA_VISIBLE_DEVICES takes it; empty for CPU devices
 	Arch     string // "sm_90"; empty for CPU devices
 	Cores    int    // multiprocessors of a GPU, CPU cores of a CPU device
 	Shared   int64  // bytes of shared memory available to a thread block; 0 for CPU devices
@@ -505,6 +505,9 @@ var ErrNoDriver = cuda.ErrNoDriver
 
 // ErrNoLibrary is the ErrNoDriver of a driver library that cannot be opened, rather than one that finds no GPU.
 var ErrNoLibrary = cuda.ErrNoLibrary
+
+// ErrNotStarted means that the CUDA driver does not start, or does not list the GPUs. One broken GPU can be the cause.
+var ErrNotStarted = errors.New("the CUDA driver does not start")
 
 // ErrUnsuited means that a valid box has a layout that no device can copy in a single operation, see CopyBox. The
 // caller must use another method.

@@ -197,7 +197,7 @@ func TestCommandsBesideGPUs(t *testing.T) {
 	}{
 		{"no GPU", "devices -v", cudafake.Devices(0), nil, 0, []string{"No GPU found; running on the CPU.\nno GPU: no usable CUDA driver: the library exists, but cuInit: "}},
 		{"one GPU", "devices", cudafake.Devices(1), nil, 0, []string{"Fake GPU 0"}},
-		{"another version than the kernel's", "devices", "", fails("cuInit", int(cuda.CodeDriverMismatch)), 1, []string{"devices.backend: cuInit: "}},
+		{"another version than the kernel's", "devices", "", fails("cuInit", int(cuda.CodeDriverMismatch)), 1, []string{"devices.backend: the CUDA driver does not start: cuInit: "}},
 		{"a GPU that dies", "devices", "", fails("cuMemcpyPeerAsync", int(cuda.CodeNVLinkError)), int(command.DeviceLost), []string{"p2p: probe the link from device cuda 0 to cuda 1: "}},
 		{"auto without NVRTC", run, "", nil, 1, []string{"NVRTC not found", "nowhere", "install the CUDA toolkit"}},
 		{"cuda without NVRTC", run + " --set devices.backend=cuda", "", nil, 1, []string{"NVRTC not found"}},

@@ -64,13 +64,15 @@ func spoil() {
 		}
 	case "opening":
 		first = lose
+	case "start":
+		first = func() { fake().Fail("cuInit", int(cuda.CodeUnknown), 0, -1) }
 	}
-	visible := os.Getenv("CUDA_VISIBLE_DEVICES")
+	visible := strings.Split(os.Getenv("CUDA_VISIBLE_DEVICES"), ",")
 	switch {
-	case strings.HasPrefix(visible, "GPU-") && !strings.Contains(visible, uuid): // this child does not see it
+	case visible[0] != "" && !slices.Contains(visible, uuid) && !slices.Contains(visible, "1"): // this child does not see it
 	case saved():
 		later()
-	case what == "opening":
+	case what == "opening", what == "start":
 		first()
 	default:
 		go func() {
@@ -138,6 +140,7 @@ func TestFaults(t *testing.T) {
 		{"device", "device", true, []int{1}, []int{6}, []string{"ok", "cuCtxGetStreamPriorityRange"}},
 		{"device without which the driver starts", "driver", true, []int{1}, []int{6}, []string{"ok", "cuInit"}},
 		{"device that cannot be opened", "opening", true, []int{0}, []int{6}, nil},
+		{"device without which the driver starts first", "start", true, []int{1}, []int{1}, []string{"ok", "cuInit"}},
 		{"link", "link", true, []int{2, 1}, []int{-1, 5}, nil},
 		{"real device", "trap", false, []int{1}, []int{6}, []string{"ok", "cuda 0: "}},
 	} {
@@ -147,7 +150,12 @@ func TestFaults(t *testing.T) {
 			case real && tc.emulated || !real && tc.fault == "trap":
 				t.Skip("SKIPPED: HALOX_TEST_BACKEND names another backend")
 			case tc.emulated:
-				for _, v := range testdevices.Environment(t, 2) {
+				t.Setenv("CUDA_VISIBLE_DEVICES", "")
+				var flags []string
+				if tc.fault == "start" {
+					flags = []string{cudafake.MIG}
+				}
+				for _, v := range testdevices.Environment(t, 2, flags...) {
 					name, value, _ := strings.Cut(v, "=")
 					t.Setenv(name, value)
 				}
@@ -182,7 +190,7 @@ func TestFaults(t *testing.T) {
 					t.Errorf("%+v", last)
 				}
 			}
-			if from := r.Run.RestartStep; tc.fault != "opening" && (from == nil || *from < 100) {
+			if from := r.Run.RestartStep; tc.fault != "opening" && tc.fault != "start" && (from == nil || *from < 100) {
 				t.Errorf("restarted from step %v", from)
 			}
 			if i := strings.Index(p.out.String(), "{\n"); i < 0 || !json.Valid([]byte(p.out.String()[i:])) {

@@ -162,7 +162,8 @@ func runChildren(ctx context.Context, c *configs.Run) error {
 	if err != nil {
 		return err
 	}
-	return faults.Run(ctx, faults.Options{Restarts: c.Faults.Restarts, Config: text, Checkpoint: func() (int64, bool) {
+	o := faults.Options{Restarts: c.Faults.Restarts, Config: text, Count: int(c.Devices.Count), IDs: c.Devices.IDs}
+	o.Checkpoint = func() (int64, bool) {
 		all, _ := checkpoint.List(c.Checkpoint.Folder) // none in a folder that is not there yet
 		for _, e := range all {
 			if e.Err == nil {
@@ -170,7 +171,8 @@ func runChildren(ctx context.Context, c *configs.Run) error {
 			}
 		}
 		return 0, false
-	}})
+	}
+	return faults.Run(ctx, o)
 }
 
 // newSolverRun prepares a run, with a trace if requested, and shows its progress.

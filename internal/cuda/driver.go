@@ -143,11 +143,20 @@ func (d *Device) Name() (string, error) {
 	return C.GoString(&name[0]), d.check("cuDeviceGetName", rc)
 }
 
-// UUID returns the device's UUID in the form GPU-8-4-4-4-12 hexadecimal digits, as NVML and nvidia-smi write it.
+// UUID returns the device's UUID in the form GPU-8-4-4-4-12 hexadecimal digits, as NVML and nvidia-smi write it. That of
+// a MIG instance, which the driver names such as "NVIDIA A100-SXM4-40GB MIG 1g.5gb", begins with MIG-.
 func (d *Device) UUID() (string, error) {
+	name, err := d.Name()
+	if err != nil {
+		return "", err
+	}
+	kind := "GPU"
+	if strings.Contains(name, " MIG ") {
+		kind = "MIG"
+	}
 	var b [16]byte
 	rc := C.halox_device_uuid(d.driver.table, (*C.uchar)(&b[0]), d.id)
-	id := fmt.Sprintf("GPU-%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	id := fmt.Sprintf("%s-%x-%x-%x-%x-%x", kind, b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 	return id, d.check("cuDeviceGetUuid", rc)
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -94,6 +95,28 @@ func TestDevices(t *testing.T) {
 	}
 	if last.Ordinal() != 2 {
 		t.Errorf("ordinal %d", last.Ordinal())
+	}
+}
+
+// CUDA_VISIBLE_DEVICES takes the UUID of a MIG instance only with its own prefix.
+func TestMIG(t *testing.T) {
+	uuids := func() (all []string) {
+		driver := test.Must(cuda.Open(cudafake.Build(t, cudafake.MIG)))(t)
+		for i := range test.Must(driver.DeviceCount())(t) {
+			all = append(all, test.Must(test.Must(driver.Device(i))(t).UUID())(t))
+		}
+		test.Check(t, driver.Close())
+		return all
+	}
+	t.Setenv("CUDA_VISIBLE_DEVICES", "")
+	all := uuids()
+	if len(all) != 2 || !strings.HasPrefix(all[0], "MIG-00010203-") {
+		t.Fatal(all)
+	}
+	slices.Reverse(all)
+	t.Setenv("CUDA_VISIBLE_DEVICES", strings.Join(all, ","))
+	if got := uuids(); !slices.Equal(got, all) {
+		t.Errorf("%v, not %v", got, all)
 	}
 }
 

@@ -31,6 +31,7 @@ func (c *Child) Check(ctx context.Context) (checked bool, err error) {
 	if err != nil {
 		return true, err
 	}
+	c.say(func(r *report) { r.Devices = []device{c.device(session.Devices[0])} })
 	return true, errors.Join(check(ctx, session), session.Close())
 }
 

@@ -123,10 +123,11 @@ func (c *Child) Backend() string {
 
 // device describes an open device.
 func (c *Child) device(d *streams.Device) device {
-	if known := c.named(d.String()); known.UUID != "" {
-		return known
+	known := c.named(d.String())
+	if known.Bus == "" {
+		known.Bus, known.UUID = d.PCIBusID, d.UUID
 	}
-	return device{d.String(), d.PCIBusID, d.UUID}
+	return known
 }
 
 // named describes a device by its name in this process, which differs from that in the first child if others are hidden.
@@ -152,6 +153,8 @@ func (c *Child) Ended(err error, devices ...*streams.Device) {
 			return
 		}
 		r.Message = err.Error()
+		r.None = errors.Is(err, streams.ErrNoDriver)
+		r.Unready = errors.Is(err, streams.ErrNotStarted)
 		for _, d := range devices {
 			if lost, ok := errors.AsType[*streams.Error](d.Err()); ok && lost.Fatal {
 				r.Lost = append(r.Lost, c.device(d))

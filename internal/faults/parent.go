@@ -11,12 +11,16 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/streams"
 )
 
 // Options are the options of Run.
@@ -24,6 +28,8 @@ type Options struct {
 	Restarts   int                             // maximum number of restarts
 	Config     []byte                          // of the run, for Plan.Config
 	Checkpoint func() (step int64, whole bool) // step of the newest checkpoint; false if none is whole
+	Count      int                             // maximum number of devices; 0: no maximum
+	IDs        []int                           // numbers of the only devices that the run may use; nil: all
 	CheckLimit time.Duration                   // of the check of a device; 0: a minute
 }
 
@@ -43,7 +49,7 @@ func Run(ctx context.Context, o Options) error {
 			stdout = &out
 		}
 		plan, env := p.plan, []string(nil)
-		if len(plan.Without) > 0 {
+		if plan.Hidden || len(plan.Without) > 0 {
 			plan, env = plan.hide()
 		}
 		how, err := p.child(ctx, plan, env, stdout, stderr)
@@ -166,6 +172,8 @@ func (p *parent) fault(how ending) (f *results.Fault, what string) {
 		f.Code, f.Message, what = int(killed), how.state, "the process ended ("+how.state+")"
 	case how.Code == command.DeviceLost:
 		what = "a device was lost"
+	case how.Unready:
+		what = "the driver does not start"
 	case how.Code == command.Diverged:
 		what = "the solution diverged"
 	default:
@@ -174,14 +182,44 @@ func (p *parent) fault(how ending) (f *results.Fault, what string) {
 	return f, what
 }
 
-// check checks each device of the last child in a process of its own, and returns those that fail.
+// maxGPUs is how many GPUs of a host are looked for by their numbers.
+const maxGPUs = 16
+
+// candidates returns the GPUs that the run may use, by their numbers: a driver that does not start tells no more.
+func (o Options) candidates() (all []device) {
+	visible := strings.Split(os.Getenv("CUDA_VISIBLE_DEVICES"), ",")
+	for id := range maxGPUs {
+		d := device{Name: fmt.Sprint(streams.CUDA, " ", id), UUID: strconv.Itoa(id)}
+		if visible[0] != "" {
+			d.UUID = strings.Join(visible[min(id, len(visible)):min(id+1, len(visible))], "")
+		}
+		if d.UUID != "" && (o.IDs == nil || slices.Contains(o.IDs, id)) {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// check checks each device of the last child in a process of its own, and returns those that fail. Without a child that
+// opened devices, it finds them first.
 func (p *parent) check(ctx context.Context) (failed []device, found map[string]string, err error) {
-	found = map[string]string{}
-	for _, d := range p.plan.Devices {
+	devices := p.plan.Devices
+	if devices == nil {
+		devices, p.plan.Hidden = p.options.candidates(), true
+	}
+	p.plan.Devices, found = nil, map[string]string{}
+	for _, d := range devices {
 		limited, end := context.WithTimeout(ctx, p.options.CheckLimit)
 		plan, env := Plan{Check: true, Devices: []device{d}}.hide()
 		how, err := p.child(limited, plan, env, nil, nil)
 		end()
+		if how.Devices != nil {
+			d = how.Devices[0]
+		}
+		if how.None && d.Bus == "" { // there are not as many
+			continue
+		}
+		p.plan.Devices = append(p.plan.Devices, d)
 		switch {
 		case how.told || errors.Is(err, interrupt.ErrInterrupted):
 			return nil, nil, interrupt.ErrInterrupted
@@ -198,7 +236,6 @@ func (p *parent) check(ctx context.Context) (failed []device, found map[string]s
 			continue
 		}
 		failed = append(failed, d)
-		p.call.Warn(fmt.Sprintf("%s fails its check: %s", d.Name, found[d.Name]))
 	}
 	return failed, found, nil
 }
@@ -217,14 +254,21 @@ func (p *parent) next(ctx context.Context, how ending) (again bool, err error) {
 	if fault == nil {
 		return false, p.end(how)
 	}
-	step, whole := p.options.Checkpoint()
-	fault.Step, fault.Devices = max(step, fault.Step), names(p.plan.Devices)
 	var failed []device
-	if fault.Code == int(command.DeviceLost) && len(how.Devices) > 1 && p.judge.used < p.judge.allowed {
+	if how.Unready ||
+		fault.Code == int(command.DeviceLost) && len(how.Devices) > 1 && p.judge.used < p.judge.allowed {
 		if failed, fault.Checks, err = p.check(ctx); err != nil {
 			return false, err
 		}
+		if how.Unready && len(failed) == len(p.plan.Devices) { // no device is the cause
+			return false, p.end(how)
+		}
 	}
+	for _, d := range failed {
+		p.call.Warn(fmt.Sprintf("%s fails its check: %s", d.Name, fault.Checks[d.Name]))
+	}
+	step, whole := p.options.Checkpoint()
+	fault.Step, fault.Devices = max(step, fault.Step), names(p.plan.Devices)
 	v := p.judge.next(*fault, how.Devices != nil, p.plan.Devices, how.Lost, failed)
 	what = fmt.Sprintf("%s at step %d", what, fault.Step)
 	if !v.again {
@@ -240,6 +284,9 @@ func (p *parent) next(ctx context.Context, how ending) (again bool, err error) {
 	}
 	p.call.Warn(what)
 	p.plan.Devices = without(p.plan.Devices, v.without)
+	if n := p.options.Count; n > 0 {
+		p.plan.Devices = p.plan.Devices[:min(n, len(p.plan.Devices))]
+	}
 	fault.Left = names(p.plan.Devices)
 	p.plan.Faults, p.plan.Restart = append(p.plan.Faults, *fault), whole
 	return true, nil

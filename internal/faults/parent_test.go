@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,7 +50,7 @@ func program(restarts int) *cobra.Command {
 					failed = c.do(cmd.Context(), args[min(len(c.Faults), len(args)-1)])
 				case args[0] == "hangs 40":
 					select {}
-				case args[0] == "breaks 40" && c.Devices[0].Name == "host 1":
+				case (args[0] == "breaks 40" || slices.Contains(args, "starts not")) && c.Devices[0].Name == "host 1":
 					failed = errors.New("wrong sum")
 				}
 				err = failed
@@ -72,6 +73,9 @@ func program(restarts int) *cobra.Command {
 // do does what an argument says: a word, and a step or a file.
 func (c *Child) do(ctx context.Context, script string) error {
 	what, at, _ := strings.Cut(script, " ")
+	if what == "starts" {
+		return streams.ErrNotStarted
+	}
 	c.say(func(r *report) {
 		for n := range 3 {
 			if d := fmt.Sprint("host ", n); !strings.Contains(strings.Join(c.Without, ","), d) {
@@ -133,6 +137,9 @@ func TestRun(t *testing.T) {
 		{"loses 40,loses 40", 3, command.DeviceLost, "at step 40: the run is not started again: it got no further than step 40 on other devices", 0},
 		{"diverges 50,diverges 60", 3, command.Diverged, "diverged at step 60: the run is not started again", 0},
 		{"diverges 50,is well", 3, command.OK, "restart 1 of 3", 1},
+		{"kills 40,starts not,is well", 1, command.OK, "host 1 fails its check: wrong sum\nhalox: warning: a device cannot be opened: restart from step 30 " +
+			"without host 1\n", 2},
+		{"starts not", 3, command.Failed, "the CUDA driver does not start\n", 0},
 		{"fails", 3, command.Failed, "wrong", 0},
 		{"kills,fails", 3, command.Failed, "wrong", 0},
 	} {
@@ -213,5 +220,30 @@ func TestSignals(t *testing.T) {
 				t.Errorf("the child was told twice:\n%s", out.String())
 			}
 		})
+	}
+}
+
+// GPUs that a driver does not list are looked for by their numbers, as CUDA_VISIBLE_DEVICES of the user has them.
+func TestCandidates(t *testing.T) {
+	for _, tc := range []struct {
+		visible string
+		ids     []int
+		want    string
+	}{
+		{"", []int{1, 3}, "cuda 1 as 1, cuda 3 as 3"},
+		{"GPU-a,GPU-b,7", nil, "cuda 0 as GPU-a, cuda 1 as GPU-b, cuda 2 as 7"},
+		{"4,5", []int{1, 2}, "cuda 1 as 5"},
+	} {
+		t.Setenv("CUDA_VISIBLE_DEVICES", tc.visible)
+		var got []string
+		for _, d := range (Options{IDs: tc.ids}).candidates() {
+			got = append(got, d.Name+" as "+d.UUID)
+		}
+		if all := strings.Join(got, ", "); all != tc.want {
+			t.Errorf("%q, %v: %s", tc.visible, tc.ids, all)
+		}
+	}
+	if n := len(Options{}.candidates()); n != 2 {
+		t.Errorf("%d of 2", n)
 	}
 }

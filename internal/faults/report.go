@@ -54,13 +54,15 @@ type report struct {
 	Code    command.Code    // its exit code
 	Message string          // its error
 	Lost    []device        // devices that it lost
+	Unready bool            // the driver does not start
+	None    bool            // the driver finds no device
 }
 
 // device is a device of a child.
 type device struct {
 	Name string // such as "cuda 1"
 	Bus  string // PCI bus id; "" for CPU devices, and if unknown
-	UUID string // as CUDA_VISIBLE_DEVICES takes it; "" as Bus
+	UUID string // as CUDA_VISIBLE_DEVICES takes it, a number until it is known; "" for CPU devices
 }
 
 // key identifies the device in halo.Devices.Without.

@@ -40,6 +40,9 @@ const (
 	// Apart makes a driver whose devices allow no peer access.
 	Apart = "-DFAKE_APART"
 
+	// MIG makes devices that are MIG instances.
+	MIG = "-DFAKE_MIG"
+
 	// WithoutPeer omits cuCtxEnablePeerAccess and cuMemcpyPeerAsync.
 	WithoutPeer = "-DFAKE_WITHOUT_PEER"
 )

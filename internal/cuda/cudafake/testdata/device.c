@@ -8,9 +8,32 @@
 
 static int no_device(int device) { return device < 0 || device >= fake_count; }
 
+#ifdef FAKE_MIG
+#define KIND "MIG"
+#else
+#define KIND "GPU"
+#endif
+
+// visible gives the device with the given number, -1 if there is none. Devices are those of CUDA_VISIBLE_DEVICES in its
+// order if that has UUIDs of this driver, otherwise all. MIG instances may also be listed by number, and those that are
+// not in a list are not visible.
+static int visible(int ordinal) {
+	const char *list = getenv("CUDA_VISIBLE_DEVICES"), *uuid = KIND "-00010203-0405-0607-0809-0a0b0c0d0e";
+	const size_t length = strlen(uuid);
+	int device = ordinal, mig = !strcmp(KIND, "MIG") && list && *list;
+	if (mig || (list && !strncmp(list, uuid, length))) {
+		for (; list && ordinal > 0; ordinal--)
+			if ((list = strchr(list, ','))) list++;
+		device = -1;
+		if (list && !strncmp(list, uuid, length)) device = strtol(list + length, NULL, 16) - 0xf0;
+		else if (list && *list >= '0' && *list <= '9') device = atoi(list);
+	}
+	return no_device(device) ? -1 : device;
+}
+
 API cuInit(unsigned flags) {
 	CALL("cuInit");
-	if (fake_count == 0) return NO_DEVICE;
+	if (visible(0) < 0) return NO_DEVICE;
 	fake_initialised = 1;
 	return flags ? INVALID_VALUE : SUCCESS;
 }
@@ -49,17 +72,6 @@ API cuGetErrorString(int code, const char **text) {
 	return INVALID_VALUE;
 }
 
-// visible gives the device with the given number, -1 if there is none. Devices are those of CUDA_VISIBLE_DEVICES in its
-// order if that has UUIDs of this driver, otherwise all.
-static int visible(int ordinal) {
-	const char *list = getenv("CUDA_VISIBLE_DEVICES"), *uuid = "GPU-00010203-0405-0607-0809-0a0b0c0d0e";
-	if (!list || strncmp(list, uuid, strlen(uuid))) return no_device(ordinal) ? -1 : ordinal;
-	const size_t each = strlen(uuid) + strlen("f0,");
-	if (ordinal < 0 || ordinal * each >= strlen(list)) return -1;
-	int device = strtol(list + ordinal * each + strlen(uuid), NULL, 16) - 0xf0;
-	return no_device(device) ? -1 : device;
-}
-
 API cuDeviceGetCount(int *count) {
 	CALL("cuDeviceGetCount");
 	for (*count = 0; visible(*count) >= 0;) ++*count;
@@ -74,7 +86,7 @@ API cuDeviceGet(int *device, int ordinal) {
 
 API cuDeviceGetName(char *name, int size, int device) {
 	CALL("cuDeviceGetName");
-	snprintf(name, size, "Fake GPU %d", device);
+	snprintf(name, size, strcmp(KIND, "MIG") ? "Fake GPU %d" : "Fake GPU %d MIG 1g.5gb", device);
 	return no_device(device) ? INVALID_DEVICE : SUCCESS;
 }
 
