@@ -432,13 +432,11 @@ func (c *checker) exchange() {
 	name := scheme.Scheme(e.Scheme)
 	needs := name.Needs()
 	known := autoOr(needs.Orders)[1:]
-	if e.Scheme == Auto {
-		known = orders()
-	} else if !slices.Contains(scheme.All(), name) {
+	if e.Scheme != Auto && !slices.Contains(scheme.All(), name) {
 		return
 	}
 	switch given := c.given(order); {
-	case !c.good(order) || e.Scheme == Auto && given:
+	case !c.good(order) || e.Scheme == Auto:
 	case given && len(known) == 0:
 		with := slices.DeleteFunc(scheme.All(), func(s scheme.Scheme) bool { return len(s.Needs().Orders) == 0 })
 		c.reject(order, "must not be set with scheme %s, only with %s", e.Scheme, either(autoOr(with)[1:]))

@@ -157,7 +157,7 @@ type Devices struct {
 // Exchange configures how subdomains exchange their boundary regions.
 type Exchange struct {
 	Scheme  string `json:"scheme"`          // "auto" or one of scheme.All
-	Order   string `json:"order,omitempty"` // one of the scheme's orders; "" if it has none
+	Order   string `json:"order,omitempty"` // one of the scheme's orders; "" for its default
 	Path    string `json:"path"`            // "auto" or one of p2p.Paths
 	Network string `json:"network"`         // "auto" or one of mpi.Networks
 	Steps   Count  `json:"steps"`           // steps between two exchanges; 0: halox tries several

@@ -191,7 +191,7 @@ var keys = slices.Concat([]key{
 	{name: "exchange.scheme", def: Auto, words: func() []string { return autoOr(scheme.All()) },
 		about: "Scheme of the steps; auto is the fastest of the schemes that are tried."},
 	{name: "exchange.order", words: orders,
-		about: "Order in which a scheme sends. Without it each scheme takes its default."},
+		about: "Order of two-stream, left-right by default or pairwise, or of assisted, concurrent by default or serial."},
 	{name: "exchange.path", def: Auto, words: func() []string { return autoOr(p2p.Paths()) },
 		about: "Path of messages between devices."},
 	{name: "exchange.network", def: Auto, words: func() []string { return autoOr(mpi.Networks()) },
@@ -606,11 +606,7 @@ func stencilWords(of func(stencil.Kind) string) func() []string {
 
 // orders returns the orders of all schemes.
 func orders() []string {
-	var all []scheme.Order
-	for _, name := range scheme.All() {
-		all = append(all, name.Needs().Orders...)
-	}
-	return autoOr(all)[1:]
+	return autoOr(scheme.Orders())[1:]
 }
 
 // text returns the text of a scalar, "" for anything else.

@@ -46,17 +46,25 @@ func GhostBox(box Box, dir Direction, w Radius) Box {
 // in the order z, y, x, so that the slabs with the longest rows are the largest. Empty slabs are omitted. If the
 // box is too thin for both sides, the interior is empty.
 func Split(box Box, layers Radius) (interior Box, boundary []Box) {
+	interior, _, boundary = SplitBySide(box, layers)
+	return interior, boundary
+}
+
+// SplitBySide is Split that also returns the side of each slab.
+func SplitBySide(box Box, layers Radius) (interior Box, sides []Direction, boundary []Box) {
 	for a := 2; a >= 0; a-- {
 		low, high := box, box
 		low.Hi[a] = min(box.Hi[a], box.Lo[a]+layers.Minus[a])
 		box.Lo[a] = low.Hi[a]
 		high.Lo[a] = max(box.Lo[a], box.Hi[a]-layers.Plus[a])
 		box.Hi[a] = high.Lo[a]
-		for _, slab := range []Box{low, high} {
+		for k, slab := range []Box{low, high} {
 			if !slab.Empty() {
-				boundary = append(boundary, slab)
+				var side Direction
+				side[a] = 2*k - 1
+				sides, boundary = append(sides, side), append(boundary, slab)
 			}
 		}
 	}
-	return box, boundary
+	return box, sides, boundary
 }

@@ -169,7 +169,7 @@ func (p Program) shortCommit() string {
 // see [Number].
 type Run struct {
 	Scheme string `json:"scheme,omitempty"` // scheme of the run
-	Order  string `json:"order,omitempty"`  // of the exchange: left-right or pairwise, for two-stream
+	Order  string `json:"order,omitempty"`  // of two-stream or assisted
 	Path   string `json:"path,omitempty"`   // path of its messages
 	// How many steps go between two exchanges, where that is more than one.
 	StepsPerExchange int `json:"steps_per_exchange,omitempty"`

@@ -229,16 +229,17 @@ table() {
 		[ "$n" -le "$gpus" ] || continue
 		for how in "baseline left-right staged" "two-stream left-right staged" "two-stream left-right peer" \
 			"two-stream pairwise staged" "two-stream pairwise peer" "two-stream left-right direct" \
-			"assisted left-right staged" "assisted left-right peer" "assisted left-right direct"; do
+			"assisted concurrent staged" "assisted concurrent peer" "assisted concurrent direct" \
+			"assisted serial staged" "assisted serial peer" "assisted serial direct"; do
 			set -- $how
-			[ "$n$2$3" != 1left-rightstaged ] || [ "$1" = baseline ] || continue # alone, all paths are one
-			[ "$n$2" != 1pairwise ] && [ "$n$3" != 1direct ] || continue
+			[ "$n" -gt 1 ] || [ "$3 $1" = "staged baseline" ] || [ "$2 $3" = "left-right peer" ] ||
+				[ "$2 $3" = "concurrent peer" ] || continue # alone, all paths are one
 			name=heat3d-$size-float64-$n-$1-$2-$3
-			[ "$1" = two-stream ] || name=heat3d-$size-float64-$n-$1-$3
+			[ "$1" != baseline ] || name=heat3d-$size-float64-$n-$1-$3
 			check "$name" "$bundle/halox" run heat3d.yaml --record "$out/records/$name.json" \
 				--set "grid.size=[$size,$size,$size]" --set "stop.iterations=$count" --set output.picture=null \
 				--set devices.backend=cuda --set "devices.count=$n" \
-				--set "exchange.scheme=$1" --set "exchange.path=$3" $([ "$1" != two-stream ] || echo "--set exchange.order=$2")
+				--set "exchange.scheme=$1" --set "exchange.path=$3" $([ "$1" = baseline ] || echo "--set exchange.order=$2")
 		done
 	done
 	echo

@@ -164,7 +164,7 @@ func (s *Setup) try(ctx context.Context, known bool) ([]scheme.Trial, bool, erro
 	if search.Known = known; known {
 		try = recallTrials
 	}
-	search.Ahead, o.Order = s.ahead, cmp.Or(o.Order, scheme.LeftRight)
+	search.Ahead = s.ahead
 	if s.options.TryGroups {
 		return eachGroup(ctx, s.Problem, s.Place, search, o, try)
 	}

@@ -52,9 +52,10 @@ func ways() (all []how) {
 			if name.Needs().CheckPath(name, path) != nil {
 				continue
 			}
-			all = append(all, how{scheme: name, order: scheme.LeftRight, path: path})
-			if name == scheme.TwoStream && path != p2p.Direct {
-				all = append(all, how{scheme: name, order: scheme.Pairwise, path: path})
+			for i, order := range append(slices.Clone(name.Needs().Orders), "")[:max(1, len(name.Needs().Orders))] {
+				if i == 0 || path != p2p.Direct {
+					all = append(all, how{scheme: name, order: order, path: path})
+				}
 			}
 		}
 	}

@@ -175,24 +175,31 @@ func Panicked(p any) string {
 
 // Signal orders two streams that different workers feed. An event is not enough: Wait considers only a Record that
 // was called before, so the waiting worker must first know that the other worker has called it. A signal counts
-// its records for that.
+// its records for that. Its two events alternate, so that a record can be waited for while the next one is made.
 type Signal struct {
-	event   *Event
+	events  [2]*Event
 	records Counter
 }
 
 // NewSignal creates a signal for a stream of device d. The name identifies the worker that records it.
 func (d *Device) NewSignal(name string, args ...any) (*Signal, error) {
-	e, err := d.NewEvent()
+	first, err := d.NewEvent()
 	if err != nil {
 		return nil, err
 	}
-	return &Signal{event: e, records: Counter{Name: fmt.Sprintf(name, args...)}}, nil
+	second, err := d.NewEvent()
+	if err != nil {
+		return nil, errors.Join(err, first.Close())
+	}
+	return &Signal{events: [2]*Event{first, second}, records: Counter{Name: fmt.Sprintf(name, args...)}}, nil
 }
 
-// Record queues the event on a stream and publishes the record.
+// event returns the event of the n-th record.
+func (s *Signal) event(n int64) *Event { return s.events[n%2] }
+
+// Record queues an event on a stream and publishes the record.
 func (s *Signal) Record(on *Stream) error {
-	if err := on.Record(s.event); err != nil {
+	if err := on.Record(s.event(s.records.Count() + 1)); err != nil {
 		return err
 	}
 	s.records.Add()
@@ -200,12 +207,12 @@ func (s *Signal) Record(on *Stream) error {
 }
 
 // Wait makes a stream wait for the n-th record, counted from 1, once the recording worker has queued it. That
-// worker must not make the next record before this one was waited for.
+// worker must not make record n+2 before record n was waited for.
 func (s *Signal) Wait(group *WorkerGroup, on *Stream, n int64) error {
 	if err := group.Await(&s.records, n); err != nil {
 		return err
 	}
-	return on.Wait(s.event)
+	return on.Wait(s.event(n))
 }
 
 // Await waits on the host until the n-th record has been queued, or announced.
@@ -214,5 +221,5 @@ func (s *Signal) Await(c *WorkerGroup, n int64) error { return c.Await(&s.record
 // SetRecords sets the number of records that Await and Wait see, without making one: one more wakes those that await it.
 func (s *Signal) SetRecords(n int64) { s.records.Set(n) }
 
-// Close frees the event.
-func (s *Signal) Close() error { return s.event.Close() }
+// Close frees the events.
+func (s *Signal) Close() error { return errors.Join(s.events[0].Close(), s.events[1].Close()) }

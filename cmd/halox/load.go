@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"time"
@@ -52,7 +51,7 @@ const waitLimit = 60 * time.Second
 func solverOptions(c *configs.Run, p *solvers.Problem) scheme.Options {
 	o := scheme.Options{
 		Scheme:    scheme.Scheme(c.Exchange.Scheme),
-		Order:     cmp.Or(scheme.Order(c.Exchange.Order), scheme.LeftRight),
+		Order:     scheme.Order(c.Exchange.Order),
 		Steps:     int64(c.Stop.Iterations),
 		Tolerance: c.Stop.Tolerance,
 		Norm:      scheme.Norm(c.Stop.Norm),

@@ -34,7 +34,7 @@ func (s *solverRun) newRecord(ctx context.Context, begin time.Time) (*results.Re
 		run.StepsPerExchange = s.Problem.Group
 	}
 	if len(s.Scheme.Needs().Orders) > 0 {
-		run.Order = s.config.Exchange.Order
+		run.Order = string(s.Scheme.Order(scheme.Order(s.config.Exchange.Order)))
 	}
 	if all := s.solver.Tuning(); len(all) > 0 { // of the only stage
 		run.Sweep = &results.Sweep{Block: all[0].Block, Layers: all[0].Layers,

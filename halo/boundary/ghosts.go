@@ -123,6 +123,13 @@ func (g *Ghosts) Layers(rank int) (layers domain.Radius) {
 	return layers
 }
 
+// Follows reports whether ghosts of a subdomain depend on owned points, on ghosts of neighbors or on the time:
+// whether Refresh or Complete queue anything.
+func (g *Ghosts) Follows(rank int) bool {
+	sub, err := g.of(rank)
+	return err == nil && len(sub.own)+len(sub.edges)+len(sub.moves) > 0
+}
+
 // SetFixed queues the constant ghosts, on a stream of the subdomain's device.
 func (g *Ghosts) SetFixed(rank int, s *streams.Stream) error {
 	return g.launch(rank, s, func(sub *subdomain) []*streams.Kernel { return sub.fixed })

@@ -95,8 +95,8 @@ func (w Wanted) samples(p Problem, all []MeasuredFile) (steps map[string][]sampl
 				alone[row.Text("scheme")] = append(alone[row.Text("scheme")], s)
 				continue
 			}
-			if w.Scheme != auto && w.Order != row.Text("order") {
-				continue
+			if order := row.Text("order"); w.Scheme != auto && order != "" && w.Order != order {
+				continue // older records of assisted have none
 			}
 			by := strings.TrimSpace(row.Text("scheme")+" "+row.Text("order")) + " by " + m.pathsOf(row)
 			steps[by] = append(steps[by], s)

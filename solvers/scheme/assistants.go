@@ -85,13 +85,14 @@ func (r *run) makeCredits() error {
 	return nil
 }
 
-// giveCredit records, on the stream of a subdomain after its sweep of the boundary region of a stage, that
-// the ghosts which the stage's messages update are free.
-func (r *run) giveCredit(d *subdomain, s *streams.Stream, stage int, n int64) error {
-	if !r.sends(stage, n) {
+// giveCredit records, on the stream of a receiver after its sweep of the boundary region of a stage, that the
+// ghosts which some of the stage's messages update are free. There are no credits if all messages come from
+// other processes.
+func (r *run) giveCredit(messages []int, s *streams.Stream, stage int, n int64) error {
+	if r.credits == nil || !r.sends(stage, n) {
 		return nil
 	}
-	for _, i := range d.in[stage] {
+	for _, i := range messages {
 		if c := r.credits[stage][i]; c != nil {
 			if err := c.Record(s); err != nil {
 				return err
@@ -148,21 +149,32 @@ func (r *Runner) covers(out, in int) bool {
 type assistants struct {
 	*run
 	*subdomain
-	swept  *streams.Signal // the boundary region of a stage has been swept
+	begun  *streams.Signal // the main thread lets the assistants begin a stage, see announce
 	issued int64           // number of exchanges begun by the main thread
+	norms  bool            // the sweeps of the exchange that was begun last take norms
 	last   atomic.Int64    // the last stage
 	all    []*assistant
 }
 
-// assistant serves one neighbor.
+// assistant serves one neighbor. Two of its streams may be one: then nothing waits between them.
 type assistant struct {
-	name          string
-	out, in       [][]int // messages by stage
-	send, receive *streams.Stream
-	behindSweep   []bool         // by stage: received after the main thread's sweep of the boundary
-	sent          *streams.Event // the messages of a stage have left
+	name                   string
+	neighbor               int
+	out, in                [][]int // messages by stage
+	compute, send, receive *streams.Stream
+	behindSweep            []bool         // by stage: received after the sweep of the boundary region
+	sent                   *streams.Event // the messages of a stage have left
 	// the neighbor's messages of a stage have been received and, if covers says so, those to it have left
 	arrived *streams.Signal
+
+	// The part of the boundary region that the assistant sweeps. Without a stream for it there is none: the
+	// main thread sweeps all.
+	part  [2][][]Launch   // without norms and with them, by phase, then by stage; nil without points
+	swept *streams.Signal // the part of a stage has been swept
+	// assistants, including itself, whose parts contain points that are sent to the neighbor, or read ghosts
+	// that come from it
+	partners []*assistant
+	reads    []*assistant // assistants whose neighbors send ghosts that the part reads
 }
 
 // neighbors lists the neighbors that a subdomain sends to or receives from, in the order of its messages.
@@ -184,16 +196,17 @@ func (s *subdomain) neighbors(r *Runner) (all []int) {
 	return all
 }
 
-// newAssistants makes an assistant for each of some neighbors of a subdomain.
-func (r *run) newAssistants(d *subdomain, neighbors []int) (a *assistants, err error) {
+// newAssistants makes an assistant for each of some neighbors of a subdomain; parts is true if they sweep the
+// boundary region.
+func (r *run) newAssistants(d *subdomain, neighbors []int, parts bool) (a *assistants, err error) {
 	a = &assistants{run: r, subdomain: d}
-	a.swept, err = d.device.NewSignal("subdomain %d on device %v to sweep its boundary", d.rank, d.device)
+	a.begun, err = d.device.NewSignal("subdomain %d on device %v to begin a stage", d.rank, d.device)
 	if err != nil {
 		return nil, err
 	}
-	r.resources.Add(a.swept)
+	r.resources.Add(a.begun)
 	for _, neighbour := range neighbors {
-		h, err := a.newAssistant(neighbour)
+		h, err := a.newAssistant(neighbour, parts)
 		if err != nil {
 			return nil, err
 		}
@@ -203,44 +216,61 @@ func (r *run) newAssistants(d *subdomain, neighbors []int) (a *assistants, err e
 }
 
 // newAssistant makes the assistant for a neighbor, named after one of the directions to it.
-func (a *assistants) newAssistant(neighbour int) (h *assistant, err error) {
-	d, towards, stages := a.subdomain, domain.Direction{}, len(a.plans)
-	h = &assistant{out: make([][]int, stages), in: make([][]int, stages), behindSweep: make([]bool, stages)}
+func (a *assistants) newAssistant(neighbour int, parts bool) (h *assistant, err error) {
+	d, towards, stages, stored := a.subdomain, domain.Direction{}, len(a.plans), true
+	h = &assistant{neighbor: neighbour, out: make([][]int, stages), in: make([][]int, stages),
+		behindSweep: make([]bool, stages)}
 	for stage := range a.plans {
 		messages := a.messagesOf(stage)
 		for _, i := range d.out[stage] {
 			if m := messages[i]; m.To == neighbour {
 				h.out[stage], towards = append(h.out[stage], i), cmp.Or(towards, m.Dir)
+				stored = stored && m.Path.Traits().Stored
 			}
 		}
 		for _, i := range d.in[stage] {
 			if m := messages[i]; m.From == neighbour {
 				h.in[stage], towards = append(h.in[stage], i), cmp.Or(towards, m.Dir.Opposite())
+				stored = stored && m.Path.Traits().Stored
 				h.behindSweep[stage] = h.behindSweep[stage] || a.remoteWithoutCredit(stage, i)
 			}
 		}
 	}
 	h.name = fmt.Sprintf("assistant of subdomain %d for its neighbor %d in %v", d.rank, neighbour, towards)
+	if h.arrived, err = d.device.NewSignal("the %s", h.name); err != nil {
+		return nil, err
+	}
+	a.run.resources.Add(h.arrived)
+	if parts {
+		if h.swept, err = d.device.NewSignal("the %s to sweep its part", h.name); err != nil {
+			return nil, err
+		}
+		a.run.resources.Add(h.swept)
+		if h.compute, err = a.newStream(d.device, streams.Urgent, "compute %v", towards); err != nil {
+			return nil, err
+		}
+		if stored { // by a short kernel, and a receiver only waits: other streams would only add waits
+			h.send, h.receive = h.compute, h.compute
+			return h, nil
+		}
+	}
 	if h.send, err = a.newStream(d.device, streams.Urgent, "send %v", towards); err != nil {
 		return nil, err
 	}
 	if h.receive, err = a.newStream(d.device, streams.Urgent, "receive %v", towards); err != nil {
 		return nil, err
 	}
-	if h.arrived, err = d.device.NewSignal("the %s", h.name); err != nil {
-		return nil, err
-	}
-	a.run.resources.Add(h.arrived)
 	return h, a.newEvents(d.device, &h.sent)
 }
 
-// announce records on the main thread's stream that the boundary region of a stage has been swept.
+// announce records on the main thread's stream that the assistants can begin a stage: after its sweep of the
+// boundary region or, if they sweep it, after everything before the stage.
 func (a *assistants) announce(s *streams.Stream, stage int, n int64) error {
 	if !a.sends(stage, n) {
 		return nil
 	}
 	a.issued = a.exchangesTo(stage, n)
-	return a.swept.Record(s)
+	return a.begun.Record(s)
 }
 
 // await makes the main thread's stream wait for the messages sent before a stage; came is false if there were
@@ -260,17 +290,17 @@ func (a *assistants) await(s *streams.Stream, stage int, n int64) (came bool, er
 // start starts the threads.
 func (a *assistants) start() {
 	a.last.Store(math.MaxInt64)
-	a.swept.SetRecords(a.issued)
+	a.begun.SetRecords(a.issued)
 	for _, h := range a.all {
 		a.threads.Go(h.name, func() error { return a.assist(h) })
 	}
 }
 
-// stop ends the assistants after step n: they wait for the boundary of the next stage, which is announced
-// here, and find that there is none.
+// stop ends the assistants after step n: they wait for the next stage, which is announced here, and find that
+// there is none.
 func (a *assistants) stop(n int64) {
 	a.last.Store(a.exchangesTo(len(a.step.Stages)-1, n))
-	a.swept.SetRecords(a.issued + 1)
+	a.begun.SetRecords(a.issued + 1)
 }
 
 // assist is an assistant's loop: it sends as soon as the boundary region has been swept, and receives the
@@ -282,7 +312,7 @@ func (a *assistants) assist(h *assistant) error {
 				continue
 			}
 			now := a.exchangesTo(stage, n)
-			if err := a.swept.Await(a.threads, now); err != nil {
+			if err := a.begun.Await(a.threads, now); err != nil {
 				return err
 			}
 			if now > a.last.Load() {
@@ -295,18 +325,27 @@ func (a *assistants) assist(h *assistant) error {
 	}
 }
 
-// assistStage sends and receives the messages of one stage.
+// assistStage sweeps the assistant's part, and sends and receives the messages of one stage.
 func (a *assistants) assistStage(h *assistant, stage int, n int64) error {
+	now := a.exchangesTo(stage, n)
+	if err := a.sweepPart(h, stage, n, now); err != nil {
+		return err
+	}
 	h.send.BeginStep(n)
 	h.receive.BeginStep(n)
-	if err := a.swept.Wait(a.threads, h.send, a.exchangesTo(stage, n)); err != nil {
+	if err := a.awaitSwept(h, h.send, now); err != nil {
 		return err
+	}
+	if h.compute != nil {
+		if err := a.giveCredit(h.in[stage], h.send, stage, n); err != nil {
+			return err
+		}
 	}
 	x := a.exchange(stage, n)
 	if err := a.sendAll(x, h.send, stage, n, h.out[stage]); err != nil {
 		return err
 	}
-	if a.covers(len(h.out[stage]), len(h.in[stage])) {
+	if h.send != h.receive && a.covers(len(h.out[stage]), len(h.in[stage])) {
 		if err := h.send.Record(h.sent); err != nil {
 			return err
 		}
@@ -315,7 +354,7 @@ func (a *assistants) assistStage(h *assistant, stage int, n int64) error {
 		}
 	}
 	if h.behindSweep[stage] {
-		if err := a.swept.Wait(a.threads, h.receive, a.exchangesTo(stage, n)); err != nil {
+		if err := a.awaitSwept(h, h.receive, now); err != nil {
 			return err
 		}
 	}
@@ -325,13 +364,59 @@ func (a *assistants) assistStage(h *assistant, stage int, n int64) error {
 	return h.arrived.Record(h.receive)
 }
 
+// sweepPart queues the sweep of the assistant's part, after everything before the stage, and after the
+// messages of the previous stage whose ghosts it reads. In a group of steps the main thread has waited for
+// these.
+func (a *assistants) sweepPart(h *assistant, stage int, n, now int64) error {
+	if h.compute == nil {
+		return nil
+	}
+	h.compute.BeginStep(n)
+	if err := a.begun.Wait(a.threads, h.compute, now); err != nil {
+		return err
+	}
+	for _, from := range h.reads {
+		if from.receive == h.compute || a.step.group() > 1 {
+			continue
+		}
+		if err := from.arrived.Wait(a.threads, h.compute, now-1); err != nil {
+			return err
+		}
+	}
+	part := h.part[0]
+	if a.norms {
+		part = h.part[1]
+	}
+	if err := a.launch(h.compute, part[a.phase(n)][stage], n); err != nil {
+		return err
+	}
+	return h.swept.Record(h.compute)
+}
+
+// awaitSwept makes a stream of the assistant wait until the points that it sends in a stage have been swept,
+// and the ghosts that it receives have been read.
+func (a *assistants) awaitSwept(h *assistant, s *streams.Stream, now int64) error {
+	if h.compute == nil {
+		return a.begun.Wait(a.threads, s, now)
+	}
+	for _, other := range h.partners {
+		if other.compute == s {
+			continue
+		}
+		if err := other.swept.Wait(a.threads, s, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sync waits until the assistants and their streams have finished the work begun.
 func (a *assistants) sync() error {
 	for _, h := range a.all {
 		if err := h.arrived.Await(a.threads, a.issued); err != nil {
 			return err
 		}
-		if err := a.syncAll(h.send, h.receive); err != nil {
+		if err := a.syncAll(h.compute, h.send, h.receive); err != nil {
 			return err
 		}
 	}

@@ -76,7 +76,7 @@ func (b *blockedPart) send(on *streams.Stream, n int64, slot int) error {
 	if exchange.IsDirect() { // one kernel, whose flags replace credits and events
 		return exchange.ExchangeRank(b.rank, on)
 	}
-	if err := b.giveCredit(b.subdomain, on, 0, n); err != nil {
+	if err := b.giveCredit(b.in[0], on, 0, n); err != nil {
 		return err
 	}
 	if err := b.sendAll(exchange, on, 0, n, b.out[0]); err != nil {

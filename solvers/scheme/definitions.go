@@ -2,6 +2,7 @@ package scheme
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -55,9 +56,28 @@ func SweepsInstead(name Scheme, d *streams.Device) bool {
 	return err == nil && def.onGPUs && d != nil && d.GoKernels
 }
 
+// Order returns the order of a run by the scheme with the given Options.Order: the first one of Needs.Orders if
+// that is empty, or of another scheme.
+func (s Scheme) Order(given Order) Order {
+	mine := s.Needs().Orders
+	if len(mine) > 0 && !slices.Contains(mine, given) && slices.Contains(append(Orders(), ""), given) {
+		return mine[0]
+	}
+	return given
+}
+
+// Orders returns the orders of all schemes.
+func Orders() (all []Order) {
+	for _, d := range definitions() {
+		all = append(all, d.needs.Orders...)
+	}
+	return all
+}
+
 // begin prepares the scheme for a run.
 func (d *definition) begin(r *run, o Options) ([]worker, error) {
 	if SweepsInstead(d.name, r.place.FirstDevice()) {
+		o.Order = TwoStream.Order(o.Order)
 		return newTwoStream(r, o)
 	}
 	return d.make(r, o)

@@ -44,7 +44,7 @@ func (r *run) newRemoteFaces() (all []*remoteFaces, err error) {
 		one := &remoteFaces{
 			queued: streams.Counter{Name: fmt.Sprintf("subdomain %d on device %v to queue a stage", rank, d.device)},
 		}
-		if one.assistants, err = r.newAssistants(d, r.remoteOf(d)); err != nil {
+		if one.assistants, err = r.newAssistants(d, r.remoteOf(d), false); err != nil {
 			return nil, err
 		}
 		for _, h := range one.all {

@@ -314,6 +314,9 @@ func (r *Runner) begins(o Options) (_ Options, def *definition, level int64, err
 	if err == nil {
 		level, err = r.step.newest(o.Steps)
 	}
+	if err == nil {
+		o.Order = def.name.Order(o.Order)
+	}
 	return o, def, level, err
 }
 

@@ -71,7 +71,8 @@ func (o Options) plan(ctx context.Context, s *halo.Session, search Search, step 
 
 // choose returns the options with a scheme and its path.
 func (o Options) choose(ctx context.Context, s Search, step *Step) (Options, error) {
-	if o.Scheme == Auto {
+	named := o.Scheme != Auto
+	if !named {
 		trials, err := tryCopy(ctx, s, step, o)
 		if err != nil {
 			return o, err
@@ -89,7 +90,7 @@ func (o Options) choose(ctx context.Context, s Search, step *Step) (Options, err
 	if o.Path == p2p.Auto && d.needs.Path != "" {
 		o.Path = d.needs.Path
 	}
-	if o.Order != "" && !slices.Contains(d.needs.Orders, o.Order) {
+	if named && o.Order != "" && !slices.Contains(d.needs.Orders, o.Order) {
 		err = fmt.Errorf("scheme: %w: Options.Order must be an order of scheme %s, one of %q, got %q", ErrUnsuited,
 			d.name, d.needs.Orders, o.Order)
 	}

@@ -90,7 +90,7 @@ func (q *queuedRun) sweep(d *subdomain, stage int, n int64, norms bool) error {
 			return err
 		}
 	}
-	return q.giveCredit(d, s, stage, n)
+	return q.giveCredit(d.in[stage], s, stage, n)
 }
 
 func (q *queuedRun) sync() error { return q.syncAll(q.streams...) }

@@ -16,14 +16,22 @@ type Scheme string
 // Auto chooses the scheme: by trial in New and Fastest, or by the placement in Choose.
 const Auto Scheme = "auto"
 
-// Order is how a scheme divides its exchange into two phases.
+// Order is how a scheme orders the parts of a stage, for schemes that have a choice.
 type Order string
 
-// The orders: LeftRight first sends all messages in + directions, then those in - directions; Pairwise
-// exchanges both ways within every other pair of neighbors, then within the pairs between.
+// The orders of exchanges of TwoStream: LeftRight first sends all messages in + directions, then those in -
+// directions; Pairwise exchanges both ways within every other pair of neighbors, then within the pairs between.
 const (
 	LeftRight Order = "left-right"
 	Pairwise  Order = "pairwise"
+)
+
+// The orders of sweeps of Assisted: Concurrent sweeps the boundary region, in parts by the assistants, while the
+// main thread's stream sweeps the interior; Serial sweeps the boundary region and then the interior on that
+// stream.
+const (
+	Concurrent Order = "concurrent"
+	Serial     Order = "serial"
 )
 
 // Needs is the requirements of a scheme for steps, plans and devices, for programs that offer a choice of
@@ -31,7 +39,7 @@ const (
 type Needs struct {
 	Paths        []p2p.Path // supported paths; all if empty
 	Path         p2p.Path   // path taken for p2p.Auto; p2p.Auto if empty
-	Orders       []Order    // valid values of Options.Order; none if the scheme has no choice
+	Orders       []Order    // valid values of Options.Order, the default first; none if the scheme has no choice
 	MaxDevices   int        // maximum devices of all processes; 0 for no limit
 	OnePerDevice bool       // every subdomain must have a separate device
 	Steady       bool       // arguments of a step must not vary in time, except by its kernels
@@ -77,7 +85,7 @@ const (
 // Options are the options of a run. The zero value of all but Steps is valid.
 type Options struct {
 	Scheme Scheme   // scheme of the run; "" means Auto in New
-	Order  Order    // order of exchanges of TwoStream; LeftRight if empty
+	Order  Order    // order of TwoStream or Assisted; if empty, or of another scheme, the first of Needs.Orders
 	Path   p2p.Path // path of messages, for New; p2p.Auto if empty
 	Steps  int64    // maximum number of steps, at least 1
 
@@ -126,9 +134,6 @@ const defaultLimit = time.Minute
 
 // complete returns the options with defaults filled in, or an error if they are invalid.
 func (o Options) complete(p *halo.Placement) (Options, error) {
-	if o.Order == "" {
-		o.Order = LeftRight
-	}
 	if o.Norm == "" {
 		o.Norm = MaxNorm
 	}

@@ -143,7 +143,7 @@ func stagesAmong(s *halo.Session, p *mpi.Processes) error {
 	ran := map[Scheme]int{}
 	for seed := range uint64(12) {
 		for i, parts := range []domain.Vec{{1, 3, 1}, {2, 2, 1}, {3, 1, 1}} {
-			for j, o := range []Options{{Scheme: Baseline}, {Scheme: TwoStream, Order: Pairwise}, {Scheme: Assisted}, {Scheme: Fused}} {
+			for j, o := range []Options{{Scheme: Baseline}, {Scheme: TwoStream, Order: Pairwise}, {Scheme: Assisted}, {Scheme: Assisted, Order: Serial}, {Scheme: Fused}} {
 				if !testdevices.Turn(int(seed)+i+j, 4, 4) {
 					continue
 				}

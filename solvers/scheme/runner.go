@@ -52,6 +52,7 @@ type sweeps struct {
 // boxes are the swept boxes. A stage that sweeps ghosts has no interior: its boundary region is everything.
 type boxes struct {
 	boundary []domain.Box
+	sides    []domain.Direction // of the boundary region, one per box; none if ghosts are swept
 	interior domain.Box
 	whole    domain.Box
 	ghosts   []domain.Box // ghosts of neighbors that are swept too
@@ -502,7 +503,7 @@ func (s *subdomain) boxesOf(r *Runner, stage int, n int64) (b boxes) {
 	b.owned = r.place.Subdomains[s.rank].Box
 	b.whole = b.owned
 	if !r.step.grows(n, stage) {
-		b.interior, b.boundary = domain.Split(b.owned, s.boundaryLayers(r, stage, true))
+		b.interior, b.sides, b.boundary = domain.SplitBySide(b.owned, s.boundaryLayers(r, stage, true))
 		return b
 	}
 	b.grown = true

@@ -456,7 +456,7 @@ func TestMessagesOfNextReads(t *testing.T) {
 
 func eachRandomStep(t *testing.T, set *testdevices.Set, points bool) {
 	c := cases{steps: 5, cuts: cuts, paths: []p2p.Path{p2p.Staged, p2p.Direct}, points: points, options: []Options{
-		{Scheme: Baseline}, {Scheme: TwoStream}, {Scheme: TwoStream, Order: Pairwise}, {Scheme: Assisted}, {Scheme: Fused},
+		{Scheme: Baseline}, {Scheme: TwoStream}, {Scheme: TwoStream, Order: Pairwise}, {Scheme: Assisted}, {Scheme: Assisted, Order: Serial}, {Scheme: Fused},
 	}}
 	for _, seed := range testdevices.Again(3, testdevices.Some(10, testdevices.Numbers(24))) {
 		c.try(t, set, newRandomStep(t, rand.New(rand.NewPCG(uint64(seed), 2))), seed)

@@ -147,7 +147,7 @@ func (t *twoStream) boundary(stage int, n int64, norms bool, now int) error {
 	if err := t.refresh(t.subdomain, t.boundaryStream, stage, n); err != nil {
 		return err
 	}
-	if err := t.giveCredit(t.subdomain, t.boundaryStream, stage, n); err != nil {
+	if err := t.giveCredit(t.in[stage], t.boundaryStream, stage, n); err != nil {
 		return err
 	}
 	return t.boundaryStream.Record(t.swept[now])

@@ -1,7 +1,6 @@
 package steps
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,7 +25,7 @@ const (
 type scalingOptions struct {
 	common
 	Schemes []string // or auto
-	Order   string   // order of two-stream; "" for left-right
+	Order   string   // order of the schemes that have it; "" for the default of each
 	Paths   []string // or auto
 	Modes   []string // of scaling
 	Groups  []int    // steps between two exchanges
@@ -37,7 +36,7 @@ func ScalingCommand() bench.Command {
 	return bench.Command{
 		Name: "scaling", Short: "Time strong and weak scaling: a step on increasing numbers of devices",
 		Options: &scalingOptions{common: defaults(), Schemes: []string{string(scheme.Auto)},
-			Order: string(scheme.LeftRight), Paths: []string{string(p2p.Auto)}, Groups: []int{1}, Modes: scalings()},
+			Paths: []string{string(p2p.Auto)}, Groups: []int{1}, Modes: scalings()},
 		About: `Strong scaling solves one problem, with --points along each axis, on increasing numbers of
 devices: the speed-up is the time per step on one device divided by the time on n. Weak scaling
 gives each device a cube with --points along each axis, adjacent along the grid's last axis
@@ -60,8 +59,8 @@ func (o *scalingOptions) Flags() []option.Flag {
 	return append(o.common.flags(), []option.Flag{
 		{Name: "schemes", Value: &o.Schemes, Help: "schemes: {}",
 			Choices: append(auto, option.Texts(scheme.All())...)},
-		{Name: "order", Value: &o.Order, Help: "order of scheme two-stream: {}", Open: true,
-			Choices: []string{string(scheme.LeftRight), string(scheme.Pairwise)}},
+		{Name: "order", Value: &o.Order, Open: true, Choices: option.Texts(scheme.Orders()),
+			Help: "order of the schemes that have it: {} (default: the first of each scheme)"},
 		option.Paths(&o.Paths, append(auto, option.Texts(p2p.Paths())...)),
 		exchangeSteps(&o.Groups),
 		{Name: "modes", Value: &o.Modes, Help: "modes: {}", Choices: scalings()},
@@ -75,7 +74,7 @@ func (o *scalingOptions) Check() error {
 	for _, s := range o.Schemes {
 		name, needs := scheme.Scheme(s), scheme.Scheme(s).Needs()
 		if name == scheme.Auto {
-			orders = append(orders, scheme.LeftRight)
+			orders = scheme.Orders()
 			continue
 		}
 		orders = append(orders, needs.Orders...)
@@ -88,11 +87,10 @@ func (o *scalingOptions) Check() error {
 			return fmt.Errorf("--exchange-steps: must be 1 for scheme %s, got %d", s, group)
 		}
 	}
-	if o.Order != "" && len(orders) == 0 {
-		return fmt.Errorf("--order: must not be set with schemes %s, which have no order",
-			strings.Join(o.Schemes, ", "))
+	if o.Order != "" && !slices.Contains(orders, scheme.Order(o.Order)) {
+		return fmt.Errorf("--order: must be an order of one of the schemes %s, got %q", strings.Join(o.Schemes, ", "),
+			o.Order)
 	}
-	o.Order = cmp.Or(o.Order, string(scheme.LeftRight))
 	return nil
 }
 
@@ -119,8 +117,8 @@ func (o *scalingOptions) tasks(r *run) (all []bench.Task) {
 						for _, devices := range o.counts(r.Machine) {
 							all = append(all, o.task(r, stepCase{
 								precision: precision, size: o.cube(points), devices: devices,
-								scheme: scheme.Scheme(name), order: scheme.Order(o.Order), path: p2p.Path(path),
-								group: group,
+								scheme: scheme.Scheme(name), order: scheme.Scheme(name).Order(scheme.Order(o.Order)),
+								path: p2p.Path(path), group: group,
 							}, points, mode))
 						}
 					}

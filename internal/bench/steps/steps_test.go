@@ -173,10 +173,11 @@ func TestWaysWithGroups(t *testing.T) {
 	for _, devices := range []int{1, 2} {
 		for _, w := range o.ways(devices) {
 			row := stepCase{scheme: w.scheme, path: w.path, group: w.group, devices: devices}.labels()
-			got = append(got, strings.TrimSpace(fmt.Sprint(devices, " ", w.scheme, " ", row.Text("steps_per_exchange"))))
+			got = append(got, strings.TrimSpace(fmt.Sprint(devices, " ", w.scheme, " ", w.order, row.Text("steps_per_exchange"))))
 		}
 	}
-	want := []string{"1 assisted", "1 ranks", "1 resident", "1 resident 3", "2 assisted", "2 assisted 3", "2 ranks", "2 resident", "2 resident 3"}
+	want := []string{"1 assisted concurrent", "1 ranks", "1 resident", "1 resident 3", "2 assisted concurrent", "2 assisted concurrent3",
+		"2 assisted serial", "2 assisted serial3", "2 ranks", "2 resident", "2 resident 3"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, not %q", got, want)
 	}
