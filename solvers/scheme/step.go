@@ -313,7 +313,7 @@ type Stage struct {
 const Beginning = -1.0
 
 // Launch queues a prepared launch for a step, counted from 1, which begins at time t (Step.Length per step).
-// It must not allocate.
+// It must not allocate. Launches of different regions may be called by several threads at once.
 type Launch func(s *streams.Stream, step int64, t float64) error
 
 // kernels calls Kernels. A panic in the launch names the function.
