@@ -190,14 +190,21 @@ func (r *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	if err = agree(r.place, "begin a run", err); err != nil {
 		return Result{}, err
 	}
-	// paths within processes may differ
-	if err := agree(r.place, "see whether the scheme suits", def.suits(r, o)); err != nil {
+	one, kept := r.keptFor(def, o, level)
+	if !kept { // paths within processes may differ
+		err = def.suits(r, o)
+	}
+	if err := agree(r.place, "see whether the scheme suits", err); err != nil {
 		return Result{}, err
 	}
 	if err := r.compareRuns(def.name, o, level); err != nil {
 		return Result{}, err
 	}
-	one, err := r.keptFor(def, o, level)
+	if !kept {
+		err, r.done = r.forget(), level
+	}
+	r.kept, one.from = nil, one.last
+	one.threads = streams.NewWorkerGroup(r.threadsOnHost(def), o.Limit)
 	res := Result{}
 	if err == nil {
 		res, err = one.drive(ctx, def, o, untouched)
@@ -223,20 +230,17 @@ func (r *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	return res, err
 }
 
-// keptFor returns the kept run if it can run steps after a level by a scheme. Otherwise it closes it and returns a new
-// one.
-func (r *Runner) keptFor(def *definition, o Options, level int64) (one *prepared, err error) {
+// keptFor returns the kept run if it can run steps after a level by a scheme, which it was checked against. Otherwise
+// it returns a new one, and the kept run stays.
+func (r *Runner) keptFor(def *definition, o Options, level int64) (one *prepared, kept bool) {
 	shape := [...]any{def.name, o.Order, o.CheckEvery, o.Tolerance, o.Norm, o.Limit, o.anything, 0}
 	if def.needs.Steady {
 		shape[7] = r.changed // launches contain the parameters
 	}
-	if one, _ = r.kept.(*prepared); one == nil || one.shape != shape || r.done+one.last != level {
-		err = r.forget()
-		one, r.done = &prepared{run: &run{Runner: r}, shape: shape}, level
+	if one, _ = r.kept.(*prepared); one != nil && one.shape == shape && r.done+one.last == level {
+		return one, true
 	}
-	r.kept, one.from = nil, one.last
-	one.threads = streams.NewWorkerGroup(r.threadsOnHost(def), o.Limit)
-	return one, err
+	return &prepared{run: &run{Runner: r}, shape: shape}, false
 }
 
 // endHistory adds the last check to the history, if that is kept and lacks it.

@@ -180,10 +180,8 @@ func (o *checkpointOptions) stepTasks(
 ) (all []bench.Task) {
 	for _, name := range o.Schemes {
 		c := of.stepCase
-		c.scheme, c.order = scheme.Scheme(name), ""
-		if c.scheme == scheme.Auto || len(c.scheme.Needs().Orders) > 0 {
-			c.order = scheme.LeftRight
-		}
+		c.scheme = scheme.Scheme(name)
+		c.order = c.scheme.Order("")
 		groups := o.Groups
 		if needs := c.scheme.Needs(); c.scheme != scheme.Auto && (!needs.Groups || c.devices == 1 && !needs.LocalGroups) {
 			groups = []int{1}
