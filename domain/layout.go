@@ -20,6 +20,7 @@ type Layout struct {
 	Length      int64  // size of the whole block
 	first       int64  // offset of Owned.Lo
 	padded      bool   // gaps between rows hold only ghosts and padding
+	uniform     bool   // the points of a row share one element
 }
 
 // NewLayout returns a layout of the owned box with ghosts of the given width, for elements of elementSize bytes.
@@ -46,18 +47,20 @@ func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
 }
 
 // Constant returns a layout of a new block in which all points along some axes share their memory, without ghosts
-// there: rows along y, planes along z. x must not be among them.
+// there: the points of a row along x, rows along y, planes along z.
 func (l Layout) Constant(axes [3]bool) Layout {
-	full := l.Owned.Grow(l.Width)
-	size, lead := full.Size(), l.align(l.Width.Minus[0])
+	size, lead := l.Owned.Grow(l.Width).Size(), l.align(l.Width.Minus[0])
 	for a := range axes {
 		if axes[a] {
 			size[a] = 1
 		}
 	}
-	row := l.align(full.Size()[0])
+	row, end := l.align(size[0]), l.align(l.Width.Plus[0])
+	if l.uniform = axes[0]; l.uniform {
+		row, lead, end = 1, 0, 0
+	}
 	l.Pitch, l.Plane = row, row*int64(size[1])
-	l.Length = lead + l.Plane*int64(size[2]) + l.align(l.Width.Plus[0])
+	l.Length = lead + l.Plane*int64(size[2]) + end
 	if axes[1] {
 		l.Pitch = 0
 	}
@@ -146,8 +149,14 @@ func (l Layout) align(n int) int64 {
 // Offset returns the offset in elements of p, an owned point or a ghost.
 func (l Layout) Offset(p Vec) int64 {
 	q := p.Sub(l.Owned.Lo)
+	if l.uniform {
+		q[0] = 0
+	}
 	return l.first + int64(q[0]) + int64(q[1])*l.Pitch + int64(q[2])*l.Plane
 }
+
+// Uniform reports whether the points of each row share one element, see Constant.
+func (l Layout) Uniform() bool { return l.uniform }
 
 // Bytes returns the size of the whole block in bytes.
 func (l Layout) Bytes() int64 { return l.Length * int64(l.ElementSize) }

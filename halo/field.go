@@ -532,14 +532,22 @@ func (s *stageAs[T]) packs(box domain.Box) bool {
 		l.Pitch <= math.MaxInt32/int64(l.ElementSize)
 }
 
-// row returns the values of the row of the piece that begins at a point.
+// length returns how many points of a row of the piece there are in the stage: one if they share their memory.
+func (s *stageAs[T]) length(piece domain.Box) int64 {
+	if s.part.Layout.Uniform() {
+		return 1
+	}
+	return int64(piece.Size()[0])
+}
+
+// row returns the values of the row of the piece that begins at a point, of those in the stage.
 func (s *stageAs[T]) row(piece domain.Box, at domain.Vec) []T {
 	offset, _ := s.part.Layout.Range(piece)
 	first := s.part.Layout.Offset(at) - offset
 	if s.packs(piece) {
 		first = placeIn(piece, at)
 	}
-	return s.values[first*s.each : (first+int64(piece.Size()[0]))*s.each]
+	return s.values[first*s.each : (first+s.length(piece))*s.each]
 }
 
 func (s *stageAs[T]) upload(piece domain.Box) error { return s.transfer(piece, true) }
@@ -578,7 +586,12 @@ func (s *stageAs[T]) read(dst []T, box, piece domain.Box) error {
 		return err
 	}
 	return s.eachRow(context.Background(), piece, func() Row[T] {
-		return func(values []T, at domain.Vec) { copy(dst[placeIn(box, at)*s.each:], values) }
+		return func(values []T, at domain.Vec) {
+			row := dst[placeIn(box, at)*s.each:][:int64(piece.Size()[0])*s.each]
+			for n := 0; n < len(row); {
+				n += copy(row[n:], values)
+			}
+		}
 	})
 }
 

@@ -58,9 +58,8 @@ type Spec struct {
 	// it keeps its initial value. Choose the grid such that this point is on a boundary. Default: none.
 	Stagger []bool // one entry per axis
 
-	// Constant has the axes along which all points have one value, which is stored once: of y and z, since rows are
-	// read as a whole. Such a field is filled with its ghosts, and then only read. It is never exchanged, and no stage
-	// may write it. Default: none.
+	// Constant has the axes along which all points have one value, which is stored once. Such a field is filled with
+	// its ghosts, and then only read. It is never exchanged, and no stage may write it. Default: none.
 	Constant []bool // one entry per axis
 }
 
@@ -222,8 +221,8 @@ func (s Spec) checkWidths(g domain.Grid) error {
 	if err := domain.CheckPerAxis("constant", len(s.Constant), g.Dims); err != nil {
 		return err
 	}
-	if s.IsConstant() && (s.Constant[0] || s.Stagger != nil) {
-		return errors.New("must be constant along y and z only, and not staggered")
+	if s.IsConstant() && s.Stagger != nil {
+		return errors.New("must not be staggered where it is constant along an axis")
 	}
 	for _, w := range append(slices.Clone(s.Widths), s.Width) {
 		if err := checkWidth(g, w); err != nil {

@@ -55,6 +55,7 @@ type ExplainedPart struct {
 	Name  string `json:"name"`            // name of the variable, or name in the source of a stage
 	Stage int    `json:"stage,omitempty"` // stage that uses a per-step value, from 1; 0 for a variable
 	Text  string `json:"text"`            // expression
+	Along string `json:"along,omitempty"` // axes along which the variable is stored, as "xy": it is a table of these
 }
 
 // ExplainedExchange is an exchange of the ghosts of a variable.
@@ -106,11 +107,17 @@ func (s *Setup) Explain(ctx context.Context) (e *Explanation, err error) {
 	}
 	if system := s.Problem.system; system != nil {
 		for i, g := range system.given {
-			e.Parts = append(e.Parts, ExplainedPart{s.Problem.of(len(system.fields) + i).name, 0, g.Text()})
+			one := ExplainedPart{Name: s.Problem.of(len(system.fields) + i).name, Text: g.Text()}
+			for a := range s.Problem.Grid.Dims {
+				if g.VariesAlong(a) {
+					one.Along += "xyz"[a:][:1]
+				}
+			}
+			e.Parts = append(e.Parts, one)
 		}
 		for i, stage := range system.stages {
 			for k, v := range stage.form.Values {
-				e.Parts = append(e.Parts, ExplainedPart{fmt.Sprintf("Values[%d]", k), i + 1, v.Text()})
+				e.Parts = append(e.Parts, ExplainedPart{Name: fmt.Sprintf("Values[%d]", k), Stage: i + 1, Text: v.Text()})
 			}
 		}
 	}

@@ -16,6 +16,8 @@ func TestExplain(t *testing.T) {
 	moving := heatWithSource("float64")
 	heat := &Equation{Size: []int{7, 6}, Element: "float32", Fields: []EquationFor{{Name: "u", Rate: "0.5*lap(u)", Initial: "x",
 		Boundary: conditionsOf("dnpp", "y")}}}
+	tables := &Equation{Size: []int{7, 6, 5}, Element: "float64", TimeStep: 1e-3, Fields: []EquationFor{{Name: "u", Initial: "x", Boundary: conditionsOf("dnppnn", "y"),
+		Rate: "lap(u) + (1 + y)*u + (1 + z)*u + y*z*u + x*y*z*u"}}}
 	schrodinger := &Equation{Size: []int{7, 6}, Element: "float64", Integrator: RK4, Fields: []EquationFor{
 		{Name: "u", Rate: "-lap(v)", Initial: "x", Boundary: conditionsOf("pppp", "")},
 		{Name: "v", Rate: "lap(u) + u^2", Initial: "x", Boundary: conditionsOf("pppp", "")}}}
@@ -30,8 +32,9 @@ func TestExplain(t *testing.T) {
 	}{
 		{"coupled", schrodinger, 32, 9, "u 5, v 5", map[scheme.Scheme]string{scheme.Blocked: "blocked runs steps of one stage", scheme.Ranks: "ranks runs steps of one stage"}, "terms that read only the point"},
 		{"stencil", heat, 8, 3, "u 5", nil, "from the bound"},
+		{"tables", tables, 24, 9, "u 7, given0 1 y, given1 1 z, given2 1 yz, given3 1 xyz", nil, ""},
 		{"system", grayScott(), 32, 12, "u 5, v 5", nil, ""},
-		{"source", moving, 32, 19, "u 7, given0 7, given1 1, given2 1, given3 1", map[scheme.Scheme]string{
+		{"source", moving, 24, 19, "u 7, given0 7 xyz, given1 1 x, given2 1 yz, given3 1 xz", map[scheme.Scheme]string{
 			scheme.Graph: "graph runs steps without the host", scheme.Blocked: "blocked needs a linear stencil",
 			scheme.Ranks: "ranks runs steps without", scheme.Resident: "resident runs steps without"}, ""},
 	} {
@@ -44,6 +47,11 @@ func TestExplain(t *testing.T) {
 			stage, reads, sum := e.Stages[0], []string{}, 0.0
 			for _, r := range stage.Reads {
 				reads = append(reads, r.Variable+" "+string(rune('0'+len(r.Points))))
+				for _, p := range e.Parts {
+					if p.Name == r.Variable {
+						reads[len(reads)-1] += " " + p.Along
+					}
+				}
 			}
 			for _, w := range e.Weights {
 				sum += w.Weight

@@ -410,7 +410,7 @@ func (p *Problem) Field() halo.Spec {
 	}
 	if p.given {
 		for a := range p.Grid.Dims {
-			s.Constant = append(s.Constant, a > 0 && !p.Initial.VariesAlong(a))
+			s.Constant = append(s.Constant, !p.Initial.VariesAlong(a))
 		}
 	}
 	return s

@@ -37,11 +37,12 @@ type Node struct {
 	Args      []int  // nodes of the operands
 	Condition bool   // true if the node is a condition
 
-	Read   int        // for a leaf that reads: index into Form.Fields followed by Form.Given; otherwise -1
-	Offset domain.Vec // offset of a leaf that reads or is noise
-	Value  int        // for a leaf: 1-based index into Form.Values; otherwise 0
-	Noise  bool       // true if the leaf is noise, different at each point and step
-	Number float64    // value of a leaf that is a number, or the seed of noise
+	Read    int        // for a leaf that reads: index into Form.Fields followed by Form.Given; otherwise -1
+	Offset  domain.Vec // offset of a leaf that reads or is noise
+	Value   int        // for a leaf: 1-based index into Form.Values; otherwise 0
+	Noise   bool       // true if the leaf is noise, different at each point and step
+	Number  float64    // value of a leaf that is a number, or the seed of noise
+	Uniform bool       // true if the leaf reads a constant field that has one value along each row
 }
 
 // Given is a constant field: an expression of coordinates that is read around a point. All forms of a sheet share it.
@@ -143,7 +144,7 @@ func (f *former) read(at int, offset domain.Vec) Node {
 	}
 	g := &f.form.Given[which]
 	g.Reads = append(g.Reads, offset)
-	return f.condition(at, Node{Read: len(f.form.Fields) + which, Offset: offset})
+	return f.condition(at, Node{Read: len(f.form.Fields) + which, Offset: offset, Uniform: !g.VariesAlong(0)})
 }
 
 // condition returns a node for the number n that was computed for a step. If the step is a condition, the node compares

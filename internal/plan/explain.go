@@ -86,7 +86,7 @@ func (e *Explanation) print(out io.Writer) {
 	if len(e.Parts) > 0 {
 		table(out, "parts of formulas", "name\tcomputed\texpression", func(t io.Writer) {
 			for _, p := range e.Parts {
-				when := "once"
+				when := "once, along " + strings.Join(strings.Split(p.Along, ""), ", ")
 				if p.Stage > 0 {
 					when = fmt.Sprintf("per step, for stage %d", p.Stage)
 				}

@@ -8,6 +8,7 @@
 //	READ_ONLY             nothing writes the array while the kernel runs
 //	SPARSE                values are loaded where the point function asks for them
 //	FLAT                  layers are rows: there are two dimensions
+//	UNIFORM               the points of a row share one value
 //	ARRAY, CLASS          its place among the arrays, and among the strides
 //	LEFT, RIGHT           points left and right of a group
 //	ROW_LOW, ROW_HIGH     rows within a layer, from that of the point; 0 in two dimensions
@@ -82,7 +83,7 @@ __device__ __forceinline__ void read_points(T *to, const T *from) {
 // point are aligned.
 template <typename R, int N, int LAYERS, bool SPARSE = R::SPARSE> struct Window {
 	typedef typename R::T T;
-	enum { ALIGNED = N > 1, WIDTH = R::LEFT + N + R::RIGHT };
+	enum { ALIGNED = N > 1, WIDTH = R::UNIFORM ? 1 : R::LEFT + N + R::RIGHT };
 
 	T held[R::HIGH - R::LOW + LAYERS][R::ROW_HIGH - R::ROW_LOW + 1][WIDTH];
 
@@ -90,6 +91,10 @@ template <typename R, int N, int LAYERS, bool SPARSE = R::SPARSE> struct Window 
 	// that row.
 	__device__ __forceinline__ void load(int layer, int row, int part, const T *group) {
 		T *to = held[layer][row];
+		if constexpr (R::UNIFORM) {
+			if (part == GROUP_PART) read_points<1, false, R::READ_ONLY>(to, group);
+			return;
+		}
 		if constexpr (R::LEFT > 0)
 			if (part == LEFT_PART) read_points<R::LEFT, ALIGNED && R::LEFT <= N, R::READ_ONLY>(to, group - R::LEFT);
 		if (part == GROUP_PART) read_points<N, ALIGNED, R::READ_ONLY>(to + R::LEFT, group);
@@ -139,7 +144,7 @@ template <typename R, int N, int LAYERS, bool SPARSE = R::SPARSE> struct Window 
 	__device__ __forceinline__ T at(int layer, int v, int dx, int dy, int dz) const {
 		if (!R::reads(dx, dy, dz)) R::outside();
 		const int m = R::FLAT ? dy : dz, row = R::FLAT ? 0 : dy;
-		return held[layer + m - R::LOW][row - R::ROW_LOW][R::LEFT + v + dx];
+		return held[layer + m - R::LOW][row - R::ROW_LOW][R::UNIFORM ? 0 : R::LEFT + v + dx];
 	}
 };
 
@@ -161,7 +166,7 @@ template <typename R, int N, int LAYERS> struct Window<R, N, LAYERS, true> {
 		if (!R::reads(dx, dy, dz)) R::outside();
 		const i64 m = layer + (R::FLAT ? dy : dz), row = R::FLAT ? 0 : dy;
 		T value;
-		read_points<1, false, R::READ_ONLY>(&value, first + m * this->layer + row * pitch + v + dx);
+		read_points<1, false, R::READ_ONLY>(&value, first + m * this->layer + row * pitch + (R::UNIFORM ? 0 : v + dx));
 		return value;
 	}
 };

@@ -32,11 +32,13 @@ template <int K> struct Written;
 template <int K> struct Norm;
 template <int K> struct Reduced;
 
+__device__ constexpr long long along_x(int c) { return c >= 0; }
+
 NEVER_LINKED(offset_beside_the_footprint_of_u)
 template <> struct Read<0> {
 	typedef double T;
 	enum { ARRAY = 0, CLASS = 0, LEFT = 1, RIGHT = 1, ROW_LOW = -1, ROW_HIGH = 1, LOW = -1, HIGH = 1 };
-	static constexpr bool READ_ONLY = ALL_READ_ONLY, SPARSE = false, FLAT = false;
+	static constexpr bool READ_ONLY = ALL_READ_ONLY, SPARSE = false, FLAT = false, UNIFORM = false;
 	__device__ static constexpr int high(int row, int part) {
 		constexpr int layers[][3] = {{-99, 0, -99}, {0, 1, 0}, {-99, 0, -99}};
 		return layers[row][part];
@@ -60,7 +62,7 @@ NEVER_LINKED(offset_beside_the_footprint_of_old)
 template <> struct Read<1> {
 	typedef double T;
 	enum { ARRAY = 1, CLASS = 0, LEFT = 0, RIGHT = 0, ROW_LOW = 0, ROW_HIGH = 0, LOW = 0, HIGH = 0 };
-	static constexpr bool READ_ONLY = ALL_READ_ONLY, SPARSE = false, FLAT = false;
+	static constexpr bool READ_ONLY = ALL_READ_ONLY, SPARSE = false, FLAT = false, UNIFORM = false;
 	__device__ static constexpr int high(int row, int part) {
 		constexpr int layers[][3] = {{-99, 0, -99}};
 		return layers[row][part];

@@ -27,7 +27,8 @@ template <int N, bool MEASURED> __device__ __forceinline__ Totals small(const Sw
 		i64 place[CLASSES];
 #pragma unroll
 		for (int k = 0; k < CLASSES; k++)
-			place[k] = r.first[k] + g.x * N + g.y * s.arrays.strides[k].pitch + g.z * s.arrays.strides[k].plane;
+			place[k] =
+			    r.first[k] + g.x * N * along_x(k) + g.y * s.arrays.strides[k].pitch + g.z * s.arrays.strides[k].plane;
 		const Cursor c(s.arrays, place);
 		Windows<N, 1> w;
 		w.all(1, c);

@@ -128,7 +128,8 @@ template <int N> struct TileColumn {
 	static __device__ __forceinline__ Cursor cursor(const Arrays &a, const int (&at)[3]) {
 		i64 place[CLASSES];
 #pragma unroll
-		for (int k = 0; k < CLASSES; k++) place[k] = at[0] + at[1] * a.strides[k].pitch + at[2] * a.strides[k].plane;
+		for (int k = 0; k < CLASSES; k++)
+			place[k] = at[0] * along_x(k) + at[1] * a.strides[k].pitch + at[2] * a.strides[k].plane;
 		return Cursor(a, place);
 	}
 };

@@ -8,6 +8,7 @@
 //	ARRAYS, CLASSES            how many arrays there are, and different strides
 //	READS(X), WRITES(X)        X(0) X(1) ... for the read and written arrays
 //	NORMS(X), REDUCTIONS(X)    the same for the norms and the reductions that are taken
+//	along_x(c)                 distance of points along x in arrays with the strides c: 0 or 1
 //	Read<k>                    see access.cuh
 //	Written<k>                 T, ARRAY, CLASS; BEFORE, the read array that holds the field
 //	                           before, -1 for none; NORM, which norms it adds to, -1 for none;

@@ -129,7 +129,8 @@ __device__ __forceinline__ void sweep_slab(const F &f, const A &arrays, const Ta
 		const int at[3] = {s.lo[0] + (int)(n - row * nx), s.lo[1] + (int)(row - layer * ny), s.lo[2] + (int)layer};
 		i64 place[CLASSES];
 #pragma unroll
-		for (int k = 0; k < CLASSES; k++) place[k] = at[0] + at[1] * a.strides[k].pitch + at[2] * a.strides[k].plane;
+		for (int k = 0; k < CLASSES; k++)
+			place[k] = at[0] * along_x(k) + at[1] * a.strides[k].pitch + at[2] * a.strides[k].plane;
 		const Cursor c(a, place);
 		Windows<1, 1> w;
 		w.all(1, c);

@@ -34,7 +34,7 @@ template <int N> __device__ __forceinline__ Cursor cursor_at(const Arrays &a, co
 #pragma unroll
 	for (int k = 0; k < CLASSES; k++)
 		place[k] =
-		    r.first[k] + at.group * N +
+		    r.first[k] + at.group * N * along_x(k) +
 		    (DIMS == 3 ? at.row * a.strides[k].pitch + at.layer * a.strides[k].plane : at.layer * a.strides[k].pitch);
 	return Cursor(a, place);
 }

@@ -27,7 +27,7 @@ func NewProgram[T Float](nodes []stencil.Node, results []int, inPlace []bool) *P
 		if n.Op == "" {
 			at = len(p.operands)
 			one := operand[T]{}
-			if n.Read < 0 && !n.Noise {
+			if n.Read < 0 && !n.Noise || n.Uniform {
 				one.buffer = slices.Repeat([]T{T(n.Number)}, block)
 			}
 			p.operands = append(p.operands, one)
@@ -67,6 +67,14 @@ func NewProgram[T Float](nodes []stencil.Node, results []int, inPlace []bool) *P
 func (p *Program[T]) SetNumber(node int, value T) {
 	buffer := p.operands[p.leaves[node]].buffer
 	for i := range buffer {
+		buffer[i] = value
+	}
+}
+
+// SetUniform sets the value of a uniform node for the next n points, until it is set again.
+func (p *Program[T]) SetUniform(node int, value T, n int) {
+	buffer := p.operands[p.leaves[node]].buffer
+	for i := range min(n, len(buffer)) {
 		buffer[i] = value
 	}
 }

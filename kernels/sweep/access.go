@@ -32,6 +32,9 @@ type Access struct {
 	// Footprints are the footprints of each component, if they differ; Footprint is then empty.
 	Footprints []stencil.Footprint
 	Write      bool // whether it is written; default false
+	// Constant has the axes along which all points share their memory, see halo.Spec.Constant; such an access is only
+	// read. Default: none.
+	Constant [3]bool
 	// Sparse means that the function reads only few of the offsets at a point, as for reflections at boundaries:
 	// values are then loaded individually instead of all in advance. Default false.
 	Sparse bool
@@ -77,6 +80,8 @@ func (a Access) check(dims int) error {
 		return fail("element type must be known, got %q", a.Element)
 	case a.Components < 0 || a.components() > maxArrays:
 		return fail("number of components must be at least 0, got %d", a.Components)
+	case a.Write && a.Constant != [3]bool{}:
+		return fail("must not be written where it is constant along an axis")
 	case len(a.Footprints) > 0 && (len(a.Footprints) != a.components() || len(a.Footprint) > 0):
 		return fail("must have one footprint or one per component, got %d components, %d footprints", a.components(),
 			len(a.Footprints))

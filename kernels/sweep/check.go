@@ -176,6 +176,9 @@ func (k *checker) arrays(owned domain.Box, c layoutCase) (all []kernels.Array, e
 			if err != nil {
 				return nil, err
 			}
+			if a.Constant != [3]bool{} {
+				l = l.Constant(a.Constant)
+			}
 			m, err := k.host.Alloc((l.Bytes() + 7) / 8 * 8)
 			if err != nil {
 				return nil, err

@@ -137,7 +137,7 @@ func fusedProgram(t *testing.T, s sample) kernels.Program {
 	shape := f.shapes[0]
 	r := StageRank{Sweeper: &Sweeper{plan: n, form: f, shape: shape}, Interior: interiorOf(n)}
 	k := stagePlan{
-		launchPlan: launchPlan{classes: classes, strides: make([]strides, classes.count()), layers: shape.Layers},
+		launchPlan: launchPlan{classes: classes, strides: make([]class, classes.count()), layers: shape.Layers},
 		options:    stageOptions(f, shape, 1, 1, r.storing(6)), room: 6, single: shape.Single,
 	}
 	return r.program(&k)

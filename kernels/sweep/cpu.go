@@ -91,6 +91,7 @@ func (h *hostSweep) oneRow() {
 	for i, one := range h.plan.point.Reductions {
 		fill(h.row.reduced[i][:h.row.N], one.Op.identity())
 	}
+	h.row.used = 0
 	if h.slot == nil {
 		h.compute(&h.row)
 		return

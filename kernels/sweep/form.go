@@ -345,6 +345,9 @@ func (n *plan) registers(layers int) int {
 		high, low := n.parts(r.footprint)
 		radius := r.footprint.Radius()
 		width := [3]int{radius.Minus[0], n.group, radius.Plus[0]}
+		if r.uniform {
+			width[1] = 1
+		}
 		for row := range high {
 			for part, points := range width {
 				if high[row][part] >= low[row][part] {

@@ -22,8 +22,11 @@ func Formula(f *stencil.Form, dims int, real domain.Element) (p Point, all, resu
 		}
 	}
 	for i, g := range f.Given {
-		name := readName(len(f.Fields) + i)
-		all = append(all, Access{Name: name, Element: real, Footprint: g.Reads})
+		one := Access{Name: readName(len(f.Fields) + i), Element: real, Footprint: g.Reads}
+		for axis := range dims {
+			one.Constant[axis] = !g.VariesAlong(axis)
+		}
+		all = append(all, one)
 	}
 	for i := range f.Results {
 		results = append(results, Access{Name: writtenName(f, i), Element: real, Write: true})
@@ -242,6 +245,10 @@ func (s *formulaSweep[T]) row(r *Row) {
 		}
 		for k, node := range a.nodes {
 			from := o + a.offsets[k]
+			if s.form.Nodes[node].Uniform {
+				s.program.SetUniform(node, a.values[from], r.N)
+				continue
+			}
 			s.program.SetRead(node, a.values[from:from+int64(r.N)])
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"unsafe"
 
 	"github.com/halox/halox/domain"
@@ -23,10 +24,11 @@ type part struct {
 	slot         int64
 }
 
-// partOf divides the rows of a box into groups; the first begins where the offset of its first point in an array
-// is a multiple of align.
-func partOf(a kernels.Array, b domain.Box, group, align int) part {
+// partOf divides the rows of a box into groups; the first begins where the offset of its first point in the first array
+// with rows of points is a multiple of align.
+func partOf(arrays []kernels.Array, b domain.Box, group, align int) part {
 	p := part{lo: b.Lo, n: b.Size()}
+	a := arrays[max(0, slices.IndexFunc(arrays, func(a kernels.Array) bool { return !a.Layout.Uniform() }))]
 	place := a.Layout.Offset(b.Lo) + a.Data.Offset/int64(a.Layout.ElementSize)
 	p.head = place % int64(align)
 	p.lo[0] -= int(p.head)
@@ -40,7 +42,7 @@ type launchPlan struct {
 	grid, block [3]int
 	arrays      []kernels.Array
 	classes     classes
-	strides     []strides
+	strides     []class
 	totals      uint64 // address of the first of its slots
 	layers      int
 	parts       [maxBoxes]part
@@ -86,7 +88,7 @@ func (k *launchPlan) large(n *plan, f form, b domain.Box, shape Shape) (ok bool)
 			align = 1
 		}
 	}
-	k.parts[0] = partOf(k.arrays[0], b, group, align)
+	k.parts[0] = partOf(k.arrays, b, group, align)
 	k.grid, k.layers, ok = f.grid(shape, k.parts[0].groups, b.Size())
 	k.block, k.kernel = [3]int{shape.Block[0], shape.Block[1], 1}, f.kernel(shape)
 	return ok
@@ -101,7 +103,7 @@ func (k *launchPlan) small(boxes []domain.Box, group int) {
 	const maxGrid = 4096
 	most := int64(0)
 	for i, b := range boxes {
-		p := partOf(k.arrays[0], b, group, group)
+		p := partOf(k.arrays, b, group, group)
 		k.parts[i], most = p, max(most, p.groups*int64(p.n[1])*int64(p.n[2]))
 	}
 	k.kernel = "sweep_small"
@@ -131,6 +133,9 @@ func (n *plan) grouped(arrays []kernels.Array, b domain.Box) bool {
 	head := int64(-1)
 	for _, a := range arrays {
 		l, size := a.Layout, int64(a.Layout.ElementSize)
+		if l.Uniform() {
+			continue
+		}
 		if (int64(a.Data.Address())-a.Data.Offset)%(group*size) != 0 || a.Data.Offset%size != 0 {
 			return false
 		}
@@ -256,16 +261,16 @@ func (k *launchPlan) argument(n *plan) (bytes []byte, frame int) {
 }
 
 // putPart appends struct Part of stream.cuh.
-func (w *words) putPart(p part, all []strides) {
+func (w *words) putPart(p part, all []class) {
 	w.put(int64(p.lo[0]), int64(p.lo[1]), int64(p.lo[2]), int64(p.n[0]), int64(p.n[1]), int64(p.n[2]), p.head, p.groups,
 		p.slot)
 	for _, s := range all {
-		w.put(int64(p.lo[0]) + int64(p.lo[1])*s.pitch + int64(p.lo[2])*s.plane)
+		w.put(int64(p.lo[0])*s.alongX + int64(p.lo[1])*s.pitch + int64(p.lo[2])*s.plane)
 	}
 }
 
 // putArrays appends struct Arrays of site.cuh.
-func (w *words) putArrays(all []kernels.Array, classes []strides) {
+func (w *words) putArrays(all []kernels.Array, classes []class) {
 	for _, a := range all {
 		w.put(origin(a))
 	}

@@ -44,9 +44,15 @@ func measureRow[T rows.Float](f *stencil.Form) func(r *Row) {
 		m := idle.Get().(*measurer)
 		defer idle.Put(m)
 		for i, n := range f.Nodes {
-			if n.Op == "" && n.Read >= 0 {
-				m.SetRead(i, At[T](r, readName(n.Read), n.Offset[0], n.Offset[1], n.Offset[2]))
+			if n.Op != "" || n.Read < 0 {
+				continue
 			}
+			row := At[T](r, readName(n.Read), n.Offset[0], n.Offset[1], n.Offset[2])
+			if n.Uniform {
+				m.SetUniform(i, row[0], r.N)
+				continue
+			}
+			m.SetRead(i, row)
 		}
 		for i := range m.results {
 			m.results[i] = slices.Grow(m.results[i][:0], r.N)[:r.N]

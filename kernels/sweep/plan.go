@@ -43,8 +43,9 @@ func (t *table) offset(step int64) int64 { return (step - t.first) & (t.steps - 
 type readArray struct {
 	access, component, array int
 	element                  domain.Element
-	footprint                stencil.Footprint
+	footprint                stencil.Footprint // offsets that are loaded; along x only 0 if a row is uniform
 	readOnly, sparse         bool
+	uniform                  bool // the points of a row share one value
 }
 
 // writtenArray is an array that is written, see site.cuh.
@@ -70,8 +71,15 @@ func newPlan(p Point, accesses []Access) (*plan, error) {
 		first[i] = len(n.reads)
 		largest = max(largest, a.Element.Size())
 		for q := range a.components() {
-			if f := stencil.Offsets(a.footprint(q)...); len(f) > 0 {
-				n.reads = append(n.reads, readArray{i, q, n.arrays + q, a.Element, f, !a.Write, a.Sparse})
+			f := slices.Clone(a.footprint(q))
+			for k := range f {
+				if a.Constant[0] {
+					f[k][0] = 0
+				}
+			}
+			if f = stencil.Offsets(f...); len(f) > 0 {
+				n.reads = append(n.reads,
+					readArray{i, q, n.arrays + q, a.Element, f, !a.Write, a.Sparse, a.Constant[0]})
 			}
 		}
 		n.arrays += a.components()
@@ -205,15 +213,24 @@ func (c classes) count() int {
 	return n
 }
 
-// strides are the strides of a class of arrays.
+// strides are the strides of an array.
 type strides struct{ pitch, plane int64 }
 
 func stridesOf(a kernels.Array) strides { return strides{a.Layout.Pitch, a.Layout.Plane} }
 
+// class is the strides of arrays; alongX is 0 if the points of a row share one value, otherwise 1.
+type class struct {
+	strides
+	alongX int64
+}
+
 // classesOf groups arrays by their strides.
-func classesOf(arrays []kernels.Array) (c classes, all []strides) {
+func classesOf(arrays []kernels.Array) (c classes, all []class) {
 	for _, a := range arrays {
-		s, at := stridesOf(a), 0
+		s, at := class{stridesOf(a), 1}, 0
+		if a.Layout.Uniform() {
+			s.alongX = 0
+		}
 		for at < len(all) && all[at] != s {
 			at++
 		}
@@ -227,12 +244,17 @@ func classesOf(arrays []kernels.Array) (c classes, all []strides) {
 
 // usualClasses returns the classes of arrays with the same ghosts: elements of equal size have equal padding.
 func (n *plan) usualClasses() (c classes) {
-	var sizes []int
+	type kind struct {
+		size     int
+		constant [3]bool
+	}
+	var kinds []kind
 	for _, a := range n.accesses {
-		at := slices.Index(sizes, a.Element.Size())
+		one := kind{a.Element.Size(), a.Constant}
+		at := slices.Index(kinds, one)
 		if at < 0 {
-			at = len(sizes)
-			sizes = append(sizes, a.Element.Size())
+			at = len(kinds)
+			kinds = append(kinds, one)
 		}
 		for range a.components() {
 			c = append(c, at)

@@ -379,6 +379,8 @@ type Row struct {
 	arrays      Arrays
 	frame       []byte
 	reduced     [][]float64 // a row of values for each reduction; nil if not requested
+	spread      [][]byte    // rows of one value each, of which the function has used some
+	used        int
 }
 
 // Number is a type of an access' values.
@@ -418,7 +420,25 @@ func AtComponent[T Number](r *Row, access string, component, dx, dy, dz int) []T
 	}
 	array := &r.arrays[i][component]
 	at := array.Layout.Offset(domain.Vec{r.I + dx, r.J + dy, r.K + dz})
+	if array.Layout.Uniform() {
+		return spread(r, values[T](array)[at])
+	}
 	return values[T](array)[at : at+int64(r.N) : at+int64(r.N)]
+}
+
+// spread returns a row of one value, of the memory that the row keeps for each call of its function.
+func spread[T Number](r *Row, value T) []T {
+	if r.used == len(r.spread) {
+		r.spread = append(r.spread, nil)
+	}
+	size := int(unsafe.Sizeof(value)) * r.N
+	r.spread[r.used] = slices.Grow(r.spread[r.used][:0], size)[:size]
+	row := streams.View[T](r.spread[r.used])
+	for i := range row {
+		row[i] = value
+	}
+	r.used++
+	return row
 }
 
 // values returns all elements of an array of a CPU device.

@@ -54,6 +54,9 @@ func newRandomSample(seed uint64) *randomSample {
 	for i := range 1 + r.IntN(3) {
 		a := Access{Name: fmt.Sprintf("a%d", i), Element: []domain.Element{"float64", "float32", "uint8", "int32"}[r.IntN(4)], Components: 1 + r.IntN(3)}
 		if r.IntN(2) == 0 {
+			a.Constant = [3]bool{r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0}
+		}
+		if r.IntN(2) == 0 {
 			a.Footprint = randomFootprint(r, s.point.Dims)
 		} else {
 			for range a.Components {
@@ -173,6 +176,9 @@ func newBed(t *testing.T, s sample, owned domain.Box) *bed {
 			width := a.footprint(q).Radius()
 			width.Plus[0] += i % 2
 			l := test.Must(domain.NewLayout(owned, width, a.Element.Size()))(t)
+			if a.Constant != [3]bool{} {
+				l = l.Constant(a.Constant)
+			}
 			m := test.Must(set.Devices[0].Alloc(l.Bytes()))(t)
 			all = append(all, kernels.Array{Data: m.All(), Layout: l})
 		}
@@ -186,13 +192,23 @@ func number(access, component int, p domain.Vec) float64 {
 	return float64(((access*5+component)*7+p[0]*3+p[1]*11+p[2]*13)%97 + 100)
 }
 
+// valueOf is number for an access, which has one value along its constant axes.
+func (s *sample) valueOf(access, component int, p domain.Vec) float64 {
+	for axis, constant := range s.accesses[access].Constant {
+		if constant {
+			p[axis] = 0
+		}
+	}
+	return number(access, component, p)
+}
+
 // fillArray stores numbers at all points of an array, including ghosts.
-func fillArray[T Number](a kernels.Array, access, component int) {
+func fillArray[T Number](s *sample, a kernels.Array, access, component int) {
 	v, full := values[T](&a), a.Layout.Owned.Grow(a.Layout.Width)
 	for z := full.Lo[2]; z < full.Hi[2]; z++ {
 		for y := full.Lo[1]; y < full.Hi[1]; y++ {
 			for x := full.Lo[0]; x < full.Hi[0]; x++ {
-				v[a.Layout.Offset(domain.Vec{x, y, z})] = T(int64(number(access, component, domain.Vec{x, y, z})))
+				v[a.Layout.Offset(domain.Vec{x, y, z})] = T(int64(s.valueOf(access, component, domain.Vec{x, y, z})))
 			}
 		}
 	}
@@ -209,9 +225,9 @@ func TestSweepsMatchPlainLoops(t *testing.T) {
 		b := newBed(t, s.sample, owned)
 		for i, a := range s.accesses {
 			for q, array := range b.arrays[i] {
-				map[domain.Element]func(kernels.Array, int, int){
+				map[domain.Element]func(*sample, kernels.Array, int, int){
 					"float64": fillArray[float64], "float32": fillArray[float32], "uint8": fillArray[uint8], "int32": fillArray[int32],
-				}[a.Element](array, i, q)
+				}[a.Element](&s.sample, array, i, q)
 			}
 		}
 		sweeper := test.Must(New(b.set.Compiler, b.set.Devices[0], s.point, s.accesses))(t)
@@ -237,7 +253,7 @@ func (b *bed) compare(s *randomSample, swept domain.Box) {
 					if swept.Contains(p) {
 						want = 0
 						for _, t := range terms {
-							want += t.weight * number(t.access, t.component, p.Add(t.offset))
+							want += t.weight * s.valueOf(t.access, t.component, p.Add(t.offset))
 						}
 					}
 					got, at := 0.0, a.Layout.Offset(p)

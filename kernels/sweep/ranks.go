@@ -423,7 +423,7 @@ func (s *RankSteps) groupedTile(device int, box domain.Box) bool {
 	}
 	for _, devices := range s.phases {
 		arrays := slices.Concat(devices[device].Arrays...)
-		if !n.grouped(arrays, box) || partOf(arrays[0], box, n.group, n.group).head != 0 {
+		if !n.grouped(arrays, box) || partOf(arrays, box, n.group, n.group).head != 0 {
 			return false
 		}
 	}

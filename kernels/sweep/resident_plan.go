@@ -24,7 +24,7 @@ type residentStagePlan struct {
 	plan     *plan
 	form     form
 	classes  classes
-	strides  []strides
+	strides  []class
 	arrays   [][]kernels.Array // by phase
 	targets  []targets         // by phase
 	to       storing
@@ -57,7 +57,7 @@ func (s *residentStagePlan) cut(interior domain.Box, threads int, blocks int64) 
 			align = 1
 		}
 	}
-	s.part = partOf(s.arrays[0][0], interior, group, align)
+	s.part = partOf(s.arrays[0], interior, group, align)
 	if s.form.way != streaming {
 		s.tiles = s.tilesOf(threads, s.layers)
 		return

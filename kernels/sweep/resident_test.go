@@ -20,7 +20,7 @@ func residentPlanOf(t *testing.T, phases int, measured bool, stages ...sample) *
 	for _, s := range stages {
 		n := test.Must(newPlan(s.point, s.accesses))(t)
 		c, f := n.usualClasses(), n.form()
-		one := residentStagePlan{plan: n, form: f, classes: c, strides: make([]strides, c.count()), arrays: make([][]kernels.Array, phases), single: f.scarce(), to: StageRank{Sweeper: &Sweeper{plan: n}, Interior: interiorOf(n)}.storing(0)}
+		one := residentStagePlan{plan: n, form: f, classes: c, strides: make([]class, c.count()), arrays: make([][]kernels.Array, phases), single: f.scarce(), to: StageRank{Sweeper: &Sweeper{plan: n}, Interior: interiorOf(n)}.storing(0)}
 		one.layers = int64(f.atOnce(one.single))
 		if n.arrays < 8 { // faces have few targets
 			one.to.room = targetRooms[0]
@@ -93,7 +93,7 @@ func TestWarpsMeasureTheirTiles(t *testing.T) {
 			b := domain.Box{Hi: domain.Vec{size, size, size}}
 			a := kernels.Array{Layout: test.Must(domain.NewLayout(b, domain.UniformRadius(3, 2), n.accesses[0].Element.Size()))(t)}
 			one.arrays, one.single = [][]kernels.Array{{a, a}}, false
-			one.part = partOf(a, b, n.group, n.group)
+			one.part = partOf([]kernels.Array{a}, b, n.group, n.group)
 			one.layers = maxTileLayers
 			one.tiles = one.tilesOf(256, one.layers)
 			terms := one.warpTerms(132)

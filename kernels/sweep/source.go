@@ -55,6 +55,7 @@ func (n *plan) source(c classes, f form, options ...string) string {
 		fmt.Fprintf(&b, "template <int K> struct %s;\n", name)
 	}
 	b.WriteString("\n")
+	n.writeAlongX(&b, c)
 	for i, r := range n.reads {
 		n.writeRead(&b, i, r, c)
 	}
@@ -82,6 +83,17 @@ func repeat(n int) (text string) {
 	return text
 }
 
+// writeAlongX describes how far points are apart along x in the arrays of a class.
+func (n *plan) writeAlongX(b *strings.Builder, c classes) {
+	var uniform []string
+	for _, r := range n.reads {
+		if one := fmt.Sprintf(" && c != %d", c[r.array]); r.uniform && !slices.Contains(uniform, one) {
+			uniform = append(uniform, one)
+		}
+	}
+	fmt.Fprintf(b, "__device__ constexpr long long along_x(int c) { return c >= 0%s; }\n\n", strings.Join(uniform, ""))
+}
+
 // writeRead describes an array that is read.
 func (n *plan) writeRead(b *strings.Builder, i int, r readArray, c classes) {
 	s, radius := n.span(r.footprint), r.footprint.Radius()
@@ -94,8 +106,8 @@ func (n *plan) writeRead(b *strings.Builder, i int, r readArray, c classes) {
 	fmt.Fprintf(b,
 		"\tenum { ARRAY = %d, CLASS = %d, LEFT = %d, RIGHT = %d, ROW_LOW = %d, ROW_HIGH = %d, LOW = %d, HIGH = %d };\n",
 		r.array, c[r.array], radius.Minus[0], radius.Plus[0], s.rowLow, s.rowHigh, s.low, s.high)
-	fmt.Fprintf(b, "\tstatic constexpr bool READ_ONLY = %s, SPARSE = %t, FLAT = %t;\n", readOnly(r), r.sparse,
-		n.point.Dims == 2)
+	fmt.Fprintf(b, "\tstatic constexpr bool READ_ONLY = %s, SPARSE = %t, FLAT = %t, UNIFORM = %t;\n", readOnly(r),
+		r.sparse, n.point.Dims == 2, r.uniform)
 	for _, table := range []struct {
 		name   string
 		layers [][3]int
@@ -105,7 +117,7 @@ func (n *plan) writeRead(b *strings.Builder, i int, r readArray, c classes) {
 		b.WriteString("\t\treturn layers[row][part];\n\t}\n")
 	}
 	fmt.Fprintf(b, "\t__device__ static constexpr bool reads(int dx, int dy, int dz) {\n\t\treturn %s;\n\t}\n",
-		membership(r.footprint))
+		membership(stencil.Offsets(n.accesses[r.access].footprint(r.component)...)))
 	fmt.Fprintf(b, "\t__device__ static void outside() { offset_beside_the_footprint_of_%s(); }\n};\n", name)
 }
 

@@ -186,6 +186,9 @@ func checkArray(a Access, component int, array kernels.Array, boxes []domain.Box
 		return fmt.Errorf("element size of %d bytes must be that of %s: components must be in separate arrays",
 			array.Layout.ElementSize, a.Element)
 	}
+	if uniform := array.Layout.Uniform(); uniform != a.Constant[0] {
+		return fmt.Errorf("must be constant along x like its array: got Constant %v, %t", a.Constant, uniform)
+	}
 	for _, b := range boxes {
 		if err := array.Holds(b.Grow(a.footprint(component).Radius())); err != nil {
 			return err

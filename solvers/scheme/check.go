@@ -378,6 +378,7 @@ func (st *Stage) sweepAccesses(measured []*Variable) (all []sweep.Access) {
 			Name: a.Name, Element: a.Variable.Spec.Element, Components: a.Variable.Spec.Components,
 			Footprint: a.Reads, Footprints: a.Components, Write: a.write, Sparse: a.Sparse,
 		}
+		copy(s.Constant[:], a.Variable.Spec.Constant)
 		inPlace := a.write && slices.ContainsFunc(st.Reads, a.sameField)
 		if inPlace {
 			s.Footprint = stencil.Point()
