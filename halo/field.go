@@ -528,7 +528,7 @@ func (s *stageAs[T]) packs(box domain.Box) bool {
 	l := s.part.Layout
 	_, n := l.Range(box)
 	row := int64(box.Size()[0]) * int64(l.ElementSize)
-	return n >= 2*box.Points() && row >= 256 && l.Pitch > 0 && l.Plane > 0 && l.Plane%l.Pitch == 0 &&
+	return !l.Uniform() && n >= 2*box.Points() && row >= 256 && l.Pitch > 0 && l.Plane > 0 && l.Plane%l.Pitch == 0 &&
 		l.Pitch <= math.MaxInt32/int64(l.ElementSize)
 }
 

@@ -66,6 +66,9 @@ func NewReduction(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (*Red
 	if f.Spec.Element.IsComplex() && (op == Min || op == Max) {
 		return nil, fmt.Errorf("halo: field %q: elements %s do not support %s", f.Spec.Name, f.Spec.Element, op)
 	}
+	if f.Spec.IsConstant() && f.Spec.Constant[0] {
+		return nil, fmt.Errorf("halo: field %q: must not be constant along x", f.Spec.Name)
+	}
 	r := &Reduction{field: f, op: op, totals: make([][]*reduce.Reduction, len(f.Parts))}
 	for rank := range f.Parts {
 		if !f.Placement.IsLocal(rank) {

@@ -11,7 +11,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// View is struct View of cu/halox.cuh: an array for user kernels, indexed by the global indices of its points.
+// View is struct View of cu/halox.cuh: an array for user kernels, indexed by the global indices of its points. In an
+// array with a layout that is Uniform, all points of a row are at x = 0; this also holds for Values.
 type View struct {
 	Origin uint64 // address of point 0, 0, 0, which may be outside the array
 	Pitch  int64  // distance between rows, in elements

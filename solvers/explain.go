@@ -95,7 +95,7 @@ func (s *Setup) Explain(ctx context.Context) (e *Explanation, err error) {
 		e.Levels[v.Spec.Name] = v.Levels()
 	}
 	for _, stage := range step.Stages {
-		e.Stages = append(e.Stages, explained(&stage))
+		e.Stages = append(e.Stages, explained(&stage, place.Grid.Size))
 		if linear, ok := stage.Point.Linear(); ok {
 			e.Weights = append(e.Weights, ExplainedWeight{Weight: linear.Center})
 			for _, g := range linear.Groups {
@@ -144,8 +144,8 @@ func (s *Setup) Explain(ctx context.Context) (e *Explanation, err error) {
 	return e, ctx.Err()
 }
 
-// explained describes a stage.
-func explained(s *scheme.Stage) ExplainedStage {
+// explained describes a stage of a grid of some points per axis.
+func explained(s *scheme.Stage, size [3]int) ExplainedStage {
 	one := ExplainedStage{Name: s.Name, Operations: s.Point.Operations(), CUDA: s.Point.CUDA, Time: cmp.Or(s.Time, 1)}
 	if s.Time == scheme.Beginning {
 		one.Time = 0
@@ -160,7 +160,11 @@ func explained(s *scheme.Stage) ExplainedStage {
 				points = append(points, domain.Vec{})
 			}
 			*all.to = append(*all.to, ExplainedRead{a.Name, a.Variable.Spec.Name, a.Level, points})
-			if !a.Variable.Spec.IsConstant() { // constants stay in a cache
+			table := false // it stays in a cache
+			for axis, constant := range a.Variable.Spec.Constant {
+				table = table || constant && size[axis] > 1
+			}
+			if !table {
 				one.Bytes += a.Variable.Spec.Element.Size()
 			}
 		}

@@ -18,6 +18,8 @@ func TestExplain(t *testing.T) {
 		Boundary: conditionsOf("dnpp", "y")}}}
 	tables := &Equation{Size: []int{7, 6, 5}, Element: "float64", TimeStep: 1e-3, Fields: []EquationFor{{Name: "u", Initial: "x", Boundary: conditionsOf("dnppnn", "y"),
 		Rate: "lap(u) + (1 + y)*u + (1 + z)*u + y*z*u + x*y*z*u"}}}
+	row := &Equation{Size: []int{7}, Element: "float64", TimeStep: 1e-3, Fields: []EquationFor{{Name: "u", Initial: "x", Boundary: conditionsOf("pp", ""),
+		Rate: "sin(x)*lap(u)"}}}
 	schrodinger := &Equation{Size: []int{7, 6}, Element: "float64", Integrator: RK4, Fields: []EquationFor{
 		{Name: "u", Rate: "-lap(v)", Initial: "x", Boundary: conditionsOf("pppp", "")},
 		{Name: "v", Rate: "lap(u) + u^2", Initial: "x", Boundary: conditionsOf("pppp", "")}}}
@@ -33,6 +35,7 @@ func TestExplain(t *testing.T) {
 		{"coupled", schrodinger, 32, 9, "u 5, v 5", map[scheme.Scheme]string{scheme.Blocked: "blocked runs steps of one stage", scheme.Ranks: "ranks runs steps of one stage"}, "terms that read only the point"},
 		{"stencil", heat, 8, 3, "u 5", nil, "from the bound"},
 		{"tables", tables, 24, 9, "u 7, given0 1 y, given1 1 z, given2 1 yz, given3 1 xyz", nil, ""},
+		{"row", row, 24, 4, "u 3, given0 1 x", nil, ""},
 		{"system", grayScott(), 32, 12, "u 5, v 5", nil, ""},
 		{"source", moving, 24, 19, "u 7, given0 7 xyz, given1 1 x, given2 1 yz, given3 1 xz", map[scheme.Scheme]string{
 			scheme.Graph: "graph runs steps without the host", scheme.Blocked: "blocked needs a linear stencil",

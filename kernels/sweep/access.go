@@ -144,6 +144,9 @@ func checkBefore(all []Access, a Access) error {
 			"access %q: norms need a written access of reals and the same number of components in %q",
 			a.Name, b.Name)
 	}
+	if b.Constant[0] {
+		return fmt.Errorf("access %q: norms need %q at each point, which is constant along x", a.Name, b.Name)
+	}
 	for q := range b.components() {
 		if !b.footprint(q).Has([3]int{}) {
 			return fmt.Errorf("access %q: norms need %q at the point itself, which must be in its footprint %v", a.Name,

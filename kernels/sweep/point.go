@@ -162,6 +162,9 @@ func (p Point) check(accesses []Access) error {
 		if a.Name == p.Name {
 			return fail(fmt.Errorf("an access must not have its name"))
 		}
+		if p.linear != nil && a.Constant[0] {
+			return fail(fmt.Errorf("access %q: linear stencils need a value at each point of a row", a.Name))
+		}
 		names[a.Name] = true
 	}
 	for _, r := range p.Reductions {

@@ -117,6 +117,10 @@ func TestInvalidPointFunctions(t *testing.T) {
 	read := Access{Name: "u", Element: "float64", Footprint: stencil.Star(2, 1)}
 	write := Access{Name: "next", Element: "float64", Write: true}
 	change := func(a Access, f func(a *Access)) Access { f(&a); return a }
+	along := func(a Access, axis int) Access { a.Constant[axis] = true; return a }
+	weights := test.Must(stencil.Laplace([]float64{1, 1}))(t)
+	linear, stencilAccesses, err := Linear(weights.Stencil(), "float64")
+	test.Check(t, err)
 	counterpart, cuda := func(*Row) {}, sourceOf("f")
 	named := func(name string) Access { return change(write, func(a *Access) { a.Name = name }) }
 	for name, c := range map[string]struct {
@@ -135,6 +139,9 @@ func TestInvalidPointFunctions(t *testing.T) {
 		"out of dimensions":   {Point{Name: "f", Dims: 2, CUDA: cuda, Go: counterpart}, []Access{change(read, func(a *Access) { a.Footprint = stencil.Star(3, 1) }), write}, "in 2 dimensions"},
 		"norms of nothing":    {Point{Name: "f", Dims: 2, CUDA: cuda, Go: counterpart}, []Access{read, change(write, func(a *Access) { a.Before = "v" })}, `must name an access, got "v"`},
 		"norms without point": {Point{Name: "f", Dims: 2, CUDA: cuda, Go: counterpart}, []Access{change(read, func(a *Access) { a.Footprint = stencil.Offsets(domain.Vec{1}) }), change(write, func(a *Access) { a.Before = "u" })}, "at the point itself"},
+		"norms of rows":       {Point{Name: "f", Dims: 2, CUDA: cuda, Go: counterpart}, []Access{along(read, 0), change(write, func(a *Access) { a.Before = "u" })}, "constant along x"},
+		"linear in rows":      {linear, []Access{along(stencilAccesses[0], 0), write}, "a value at each point of a row"},
+		"a table is written":  {Point{Name: "f", Dims: 2, CUDA: cuda, Go: counterpart}, []Access{read, along(write, 1)}, "must not be written"},
 		"a pointer":           {Point{Name: "f", Dims: 2, CUDA: cuda, Go: counterpart, Parameters: struct{ P *int }{}}, []Access{read, write}, "numbers of fixed size"},
 		"another function":    {Point{Name: "f", Dims: 2, CUDA: sourceOf("g"), Go: counterpart}, []Access{read, write}, "must have a function of its name"},
 		"a word of C++":       {Point{Name: "f", Dims: 2, CUDA: cuda, Go: counterpart}, []Access{read, named("register")}, "a keyword of C++"},
