@@ -25,7 +25,7 @@ var formulas = map[int][]string{
 	},
 	3: {
 		"lap(u) + dz(v) - dzz(u*v)", "dyz(u) + dxz(v) - dxy(u)", "div(v, u) + upwind(1, -1, v - 1, u)",
-		"grad2(u) + at(v, 0, 0, -1) + z*u", "k < 3 ? u : v", "u", "(z - t)*u + noise(1)",
+		"grad2(u) + at(v, 0, 0, -1) + z*u", "k < 3 ? u : v", "u", "div(exp(y), u) + div(sin(y*z), v)", "(z - t)*u + noise(1)",
 	},
 }
 

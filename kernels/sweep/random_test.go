@@ -175,10 +175,7 @@ func newBed(t *testing.T, s sample, owned domain.Box) *bed {
 		for q := range a.components() {
 			width := a.footprint(q).Radius()
 			width.Plus[0] += i % 2
-			l := test.Must(domain.NewLayout(owned, width, a.Element.Size()))(t)
-			if a.Constant != [3]bool{} {
-				l = l.Constant(a.Constant)
-			}
+			l := test.Must(domain.NewLayout(owned, width, a.Element.Size()))(t).Constant(a.Constant)
 			m := test.Must(set.Devices[0].Alloc(l.Bytes()))(t)
 			all = append(all, kernels.Array{Data: m.All(), Layout: l})
 		}

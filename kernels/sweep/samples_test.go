@@ -142,7 +142,7 @@ func velocitySample() sample {
 	}
 }
 
-// maskedSample diffuses with a coefficient field where a mask of bytes is set.
+// maskedSample diffuses with a coefficient of z where a mask of bytes is set.
 func maskedSample() sample {
 	return sample{
 		Point{
@@ -171,7 +171,7 @@ func maskedSample() sample {
 		},
 		[]Access{
 			{Name: "u", Element: "float32", Footprint: stencil.Offsets(domain.Vec{}, domain.Vec{2}, domain.Vec{-1}, domain.Vec{0, 1, 1}, domain.Vec{0, -2, 0})},
-			{Name: "k", Element: "float32", Footprint: stencil.Offsets(domain.Vec{}, domain.Vec{0, 0, 1})},
+			{Name: "k", Element: "float32", Footprint: stencil.Offsets(domain.Vec{}, domain.Vec{0, 0, 1}), Constant: [3]bool{true, true, false}},
 			{Name: "solid", Element: "uint8", Footprint: stencil.Offsets(domain.Vec{}, domain.Vec{1, 0, -1})},
 			{Name: "next", Element: "float32", Write: true},
 			{Name: "count", Element: "uint8", Write: true},

@@ -54,7 +54,7 @@ func (c *stageTorus) arrays(set *testdevices.Set) (all []Arrays) {
 	for _, sub := range c.cut.Subdomains {
 		var there []kernels.Array
 		for _, a := range c.sample.accesses {
-			l := test.Must(domain.NewLayout(sub.Box, c.width, a.Element.Size()))(c.t)
+			l := test.Must(domain.NewLayout(sub.Box, c.width, a.Element.Size()))(c.t).Constant(a.Constant)
 			for range a.components() {
 				there = append(there, kernels.Array{Data: test.Must(set.Devices[sub.Rank].Alloc(l.Bytes()))(c.t).All(), Layout: l})
 			}
