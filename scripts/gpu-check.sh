@@ -335,6 +335,9 @@ performance() {
 	timed schemes-slabs 75 "$halox" bench schemes --precisions float64 --points "$points" --budget "$budget" --cut slabs \
 		--schemes baseline,two-stream,assisted --paths staged,peer \
 		--record "$dir/schemes-slabs.json" --plot "$dir/schemes-slabs.png"
+	timed schemes-stencils 120 "$halox" bench schemes --precisions float64 --points "$points" --budget "$budget" \
+		--stencils 7-point,13-point,19-point --schemes baseline,two-stream,assisted,fused \
+		--record "$dir/schemes-stencils.json" --plot "$dir/schemes-stencils.png"
 	timed schemes-2d 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" \
 		--budget "$budget" --device-counts "$gpus" --record "$dir/schemes-2d.json" --plot "$dir/schemes-2d.png"
 	timed schemes-norms 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" --norms 0,1,100 \

@@ -100,7 +100,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"scaling --modes none", `--modes: must be one of strong, weak, got "none"`},
 		{"scaling --schemes baseline --paths auto,peer", "--paths: must not be peer for scheme baseline"},
 		{"scaling --schemes fused,ranks --exchange-steps 2", "--exchange-steps: must be 1 for scheme ranks, got 2"},
-		{"scaling --schemes fused --order pairwise", "--order: must not be set with schemes fused"},
+		{"scaling --schemes fused --order pairwise", "--order: must be an order of one of the schemes fused, got"},
 		{"checkpoint --every 0", "--every: must be at least 1, got 0"},
 		{"checkpoint --folder nowhere", "--folder nowhere: stat nowhere: no such file or directory"},
 		{"checkpoint --folder bench_test.go", "--folder bench_test.go: must be a folder"},
@@ -170,7 +170,7 @@ func TestBenchLeavesOut(t *testing.T) {
 		args, says string
 		rows       string // of the record: + with numbers, - with the reason
 	}{
-		{"schemes --device-counts 1,3 --points 2 --precisions float64 --schemes assisted --paths peer", "[2 2 2] points in 3 parts", "+-"},
+		{"schemes --device-counts 1,3 --points 2 --precisions float64 --schemes assisted --paths peer", "[2 2 2] points in 3 parts", "+--"},
 		{"schemes --device-counts 1 --points 100000,6 --precisions float64 --schemes baseline", "a grid of 1e+15 points", "-+"},
 		{"schemes --device-counts 1 --points 30000 --precisions float64", "out of memory", strings.Repeat("-", len(scheme.All()))},
 		{"schemes --device-counts 2 --points 8 --schemes ranks --paths direct --exchange-steps 4", "scheme ranks with --exchange-steps 4: it exchanges after each step", ""},

@@ -160,8 +160,8 @@ func TestBenchSchemesOfAClosedLink(t *testing.T) {
 		rows  int
 		says  []string
 	}{
-		{"peer,direct", 2, []string{"not measured: scheme assisted, path direct, devices 2", "the driver does not allow peer access", "nothing could be measured"}},
-		{"peer,staged", 1, []string{"not measured: scheme assisted, path peer, devices 2", "scheme assisted, path staged, devices 2", "NVRTC not found"}},
+		{"peer,direct", 4, []string{"not measured: scheme assisted, order serial, path direct, devices 2", "the driver does not allow peer access", "nothing could be measured"}},
+		{"peer,staged", 1, []string{"not measured: scheme assisted, order concurrent, path peer, devices 2", "scheme assisted, order concurrent, path staged, devices 2", "NVRTC not found"}},
 	} {
 		fake := withFake(t)
 		fake.SetLink(0, 1, cudafake.LinkClosed)

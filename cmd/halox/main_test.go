@@ -352,7 +352,7 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"an output over the config", command.Config, []string{"run", good, "--record", good + ".json", "--set", "output.field=" + good}, []string{"output.field"}},
 		{"an initial field that is not finite", command.Config, []string{"run", good, "--set", "initial=sqrt(-1)"}, []string{"initial", "finite"}},
 		{"a wall that is not finite", command.Config, []string{"run", good, "--set", "boundary.x-={dirichlet: 1/0}"}, []string{"at face x-", "finite"}},
-		{"an order of none", command.Config, []string{"run", good, "--set", "exchange.order=pairwise"}, []string{"exchange.order", "must not be set with scheme assisted", "two-stream"}},
+		{"an order of another scheme", command.Config, []string{"run", good, "--set", "exchange.order=pairwise"}, []string{"exchange.order", "must be concurrent or serial with scheme assisted"}},
 		{"a path of none", command.Config, []string{"plan", good, "--set", "exchange.scheme=fused"}, []string{"exchange.path", "must be auto or direct with scheme fused"}},
 		{"fewer devices do not help", command.Config, []string{"config", "check", good, "--set", "grid.size=[16,3,16]", "--set", "boundary.y=periodic", "--set", "exchange.steps=4", "--set", "devices.count=2"}, []string{"devices.count: ", "its neighbors need: use a larger grid, or fewer"}},
 		{"too few layers to mirror", command.Config, []string{"config", "check", good, "--set", "grid.size=[16,16,1]", "--set", "boundary.z=neumann", "--set", "stencil.points=13", "--set", "devices.count=1"}, []string{"boundary: face z-: subdomain 0 owns 1 layers along z, must own at least 2 to mirror them: use a larger grid or a smaller stencil"}},

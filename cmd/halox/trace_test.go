@@ -47,7 +47,7 @@ func TestTraceOfEveryScheme(t *testing.T) {
 		streams, each int // sweeps a step and device
 	}{
 		{"baseline", "staged", 1, 1}, {"two-stream", "staged", 2, 2}, {"two-stream", "peer", 2, 2}, {"two-stream", "direct", 2, 2},
-		{"assisted", "staged", 3, 2}, {"assisted", "peer", 3, 2}, {"assisted", "direct", 3, 2},
+		{"assisted", "staged", 4, 2}, {"assisted", "peer", 4, 2}, {"assisted", "direct", 2, 2},
 	} {
 		t.Run(tc.scheme+"/"+tc.path, func(t *testing.T) {
 			code, out, trace := runTraced(t, small, "--trace-steps", "7", "--set", "exchange.scheme="+tc.scheme, "--set", "exchange.path="+tc.path)

@@ -111,7 +111,7 @@ func kinds() []kind {
 	}, {
 		name: "scaling", about: "bench scaling: speed-up and efficiency over devices, with the ideal", title: "Scaling",
 		of: results.KindScaling, form: asScaling,
-		x: []string{"devices"}, by: append(scheme, "points", "grid", "precision", "mode"), hold: held("precision"),
+		x: []string{"devices"}, by: append(scheme, "points", "grid", "precision", "mode", "stencil"), hold: held("precision"),
 	}, {
 		name: "sweep", about: "bench sweep: share of the copy rate over size, by stencil",
 		title: "Sweeps on one device", of: results.KindSweep,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/stencil"
 )
 
 // Flags of several benchmarks.
@@ -44,6 +45,27 @@ func AllPrecisions() []string { return Texts([]domain.Element{domain.Float64, do
 // Precisions returns flag --precisions.
 func Precisions(value *[]string) Flag {
 	return Flag{Name: "precisions", Value: value, Help: "precisions: {}", Choices: AllPrecisions()}
+}
+
+// Stencil is a kind of stencil, and its name in flags and records: its points and, after another kind with as many, its
+// shape.
+type Stencil struct {
+	Name string
+	Kind stencil.Kind
+}
+
+// Stencils returns the kinds for a number of dimensions, the default first.
+func Stencils(dims int) (all []Stencil) {
+	points := map[int]bool{}
+	for _, kind := range stencil.Kinds(dims) {
+		name := fmt.Sprintf("%d-point", kind.Points)
+		if points[kind.Points] {
+			name += "-" + string(kind.Shape)
+		}
+		points[kind.Points] = true
+		all = append(all, Stencil{name, kind})
+	}
+	return all
 }
 
 // Sums returns flag --sums.

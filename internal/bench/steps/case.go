@@ -11,6 +11,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/p2p"
@@ -24,6 +25,7 @@ import (
 // stepCase is a problem whose steps are timed, and the settings of its run.
 type stepCase struct {
 	precision string
+	stencil   option.Stencil
 	size      []int // of the grid
 	devices   int
 	parts     domain.Vec // decomposition; zero: from the options
@@ -46,8 +48,7 @@ func (c stepCase) labels() results.Row {
 	if c.group > 1 {
 		row = row.Label("steps_per_exchange", c.group)
 	}
-	stencil := fmt.Sprintf("%d-point", 1+2*len(c.size))
-	row = row.Label("devices", c.devices).Label("precision", c.precision).Label("stencil", stencil)
+	row = row.Label("devices", c.devices).Label("precision", c.precision).Label("stencil", c.stencil.Name)
 	if c.norms > 0 {
 		row = row.Label("norms", cmp.Or(map[int]string{1: "every-step"}[c.norms], fmt.Sprintf("every-%d", c.norms)))
 		if c.sums == sums.Reproducible {
@@ -66,18 +67,14 @@ func (c stepCase) points() float64 {
 	return n
 }
 
-// flops is the number of operations per point, as papers count: a product each for the center and for the
-// sum of its neighbors, and a sum for each of these.
-func (c stepCase) flops() float64 { return float64(2 + 2*len(c.size)) }
-
-// values adds rates to a row, from the time of a step: the rate of a plain copy, and the rate of reading and writing
-// each point once as a share of it.
-func (c stepCase) values(row results.Row, step, copyRate results.Sample) results.Row {
+// values adds rates to a row, from the time of a step and the operations per point: the rate of a plain copy, and the
+// rate of reading and writing each point once as a share of it.
+func (c stepCase) values(row results.Row, step, copyRate results.Sample, operations int) results.Row {
 	bytes := 2 * c.points() * float64(domain.Element(c.precision).Size()) / float64(c.devices)
 	rate := step.Under(bytes / 1e3)
 	return row.Value(results.Step, step).
 		Value(results.Updates, step.Under(c.points()*1e6)).
-		Value(results.GFLOPS, step.Under(c.points()*c.flops()/1e3)).
+		Value(results.GFLOPS, step.Under(c.points()*float64(operations)/1e3)).
 		Value(results.CopyRate, copyRate).Value(results.Share, rate.Scale(1/copyRate.Median))
 }
 
@@ -98,7 +95,7 @@ func (c stepCase) problem() (*solvers.Problem, error) {
 	const diffusivity = 1
 	p := &solvers.Problem{Grid: grid, Spacing: slices.Repeat([]float64{1}, grid.Dims), TimeStep: 0.1,
 		Element: domain.Element(c.precision), Sums: c.sums, Group: c.group}
-	if p.Stencil, err = stencil.HeatOf(stencil.Kinds(grid.Dims)[0], p.Spacing, diffusivity, p.TimeStep); err != nil {
+	if p.Stencil, err = stencil.HeatOf(c.stencil.Kind, p.Spacing, diffusivity, p.TimeStep); err != nil {
 		return nil, err
 	}
 	for _, kind := range c.statistics {

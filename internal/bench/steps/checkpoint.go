@@ -106,9 +106,8 @@ func (o *checkpointOptions) Flags() []option.Flag {
 
 // Check completes the options.
 func (o *checkpointOptions) Check() error {
-	o.complete()
-	if o.Folder == "" {
-		return nil
+	if err := o.complete(); err != nil || o.Folder == "" {
+		return err
 	}
 	info, err := os.Stat(o.Folder)
 	if err == nil && !info.IsDir() {
@@ -144,12 +143,12 @@ func (o *checkpointOptions) Run(ctx context.Context, on *bench.Machine, to *benc
 
 // tasks returns a task for each row.
 func (o *checkpointOptions) tasks(r *run) (all []bench.Task) {
-	for precision, points := range o.problems() {
+	for c, points := range o.problems() {
 		for _, devices := range o.counts(r.Machine) {
-			c := stepCase{precision: precision, size: o.cube(points), devices: devices, scheme: scheme.TwoStream,
-				order: scheme.LeftRight, path: p2p.Auto}
+			c.size, c.devices, c.path = o.cube(points), devices, p2p.Auto
+			c.scheme, c.order = scheme.TwoStream, scheme.LeftRight
 			for _, compress := range o.Compress {
-				row := results.NewRow().Label("devices", devices).Label("precision", precision).
+				row := results.NewRow().Label("devices", devices).Label("precision", c.precision).
 					Label("points", points).Label("compress", compress)
 				of := saved{o.folder, checkpoint.Compression(compress), c}
 				for _, what := range o.What {

@@ -3,6 +3,7 @@
 package steps
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -14,9 +15,10 @@ import (
 
 // common are the options of both benchmarks.
 type common struct {
-	Devices    []int // numbers of devices; nil for 1, 2, 4 and so on, and all
-	Dims       int   // 3 for cubes and the 7-point star, 2 for squares and the 5-point star
-	Points     []int // points along each axis; nil for the defaults for Dims
+	Devices    []int    // numbers of devices; nil for 1, 2, 4 and so on, and all
+	Dims       int      // 3 for cubes, 2 for squares
+	Points     []int    // points along each axis; nil for the defaults for Dims
+	Stencils   []string // of the number of dimensions; nil for its star of radius 1
 	Precisions []string
 	Cut        string // cutAuto or cutSlabs
 	Budget     time.Duration
@@ -37,8 +39,7 @@ func (o *common) flags() []option.Flag {
 	return []option.Flag{
 		{Name: "device-counts", Value: &o.Devices, Help: "numbers of devices (default 1, 2, 4, ... and all)", From: 1,
 			To: 1024},
-		{Name: "dims", Value: &o.Dims, Help: "3 for cubes and the 7-point star, 2 for squares and the 5-point star",
-			From: 2, To: 3},
+		{Name: "dims", Value: &o.Dims, Help: "3 for cubes, 2 for squares", From: 2, To: 3},
 		{Name: "points", Value: &o.Points, Help: "points along each axis (default 64,128,256,512, or with --dims 2 " +
 			"1024,4096,16384)", From: 1, To: option.MaxPoints},
 		option.Precisions(&o.Precisions),
@@ -48,12 +49,31 @@ func (o *common) flags() []option.Flag {
 	}
 }
 
-// complete sets defaults.
-func (o *common) complete() {
+// stencils returns flag --stencils.
+func (o *common) stencils() option.Flag {
+	var names []string
+	for _, s := range slices.Concat(option.Stencils(2), option.Stencils(3)) {
+		names = append(names, s.Name)
+	}
+	return option.Flag{Name: "stencils", Value: &o.Stencils, Open: true, Choices: names,
+		Help: "stencils: {} (default 7-point, or with --dims 2 5-point)"}
+}
+
+// complete sets defaults, and rejects stencils of another number of dimensions.
+func (o *common) complete() error {
+	if o.Stencils == nil {
+		o.Stencils = []string{option.Stencils(o.Dims)[0].Name}
+	}
+	for _, name := range o.Stencils {
+		if !slices.ContainsFunc(option.Stencils(o.Dims), func(s option.Stencil) bool { return s.Name == name }) {
+			return fmt.Errorf("--stencils: must be of %d dimensions, those of --dims, got %s", o.Dims, name)
+		}
+	}
 	if o.Points == nil {
 		o.Points = map[int][]int{2: {1024, 4096, 16384}, 3: {64, 128, 256, 512}}[o.Dims]
 	}
 	slices.Sort(o.Devices)
+	return nil
 }
 
 // Wants returns the devices of a process; all processes together open the largest number of devices.
@@ -89,13 +109,15 @@ func doublings(n int) (all []int) {
 	return append(all, n)
 }
 
-// problems yields the precisions, each with all numbers of points.
-func (o *common) problems() iter.Seq2[string, int] {
-	return func(yield func(string, int) bool) {
+// problems yields the precisions, each with all stencils and numbers of points.
+func (o *common) problems() iter.Seq2[stepCase, int] {
+	return func(yield func(stepCase, int) bool) {
 		for _, precision := range o.Precisions {
-			for _, points := range o.Points {
-				if !yield(precision, points) {
-					return
+			for _, s := range option.Stencils(o.Dims) {
+				for _, points := range o.Points {
+					if slices.Contains(o.Stencils, s.Name) && !yield(stepCase{precision: precision, stencil: s}, points) {
+						return
+					}
 				}
 			}
 		}

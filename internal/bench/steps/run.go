@@ -217,7 +217,7 @@ func (r *run) measure(ctx context.Context, row results.Row, c stepCase) (results
 	}
 	row = row.Label("parts", domain.Times(s.Place.Parts[:len(c.size)]))
 	row.Note = s.note()
-	return c.values(row, step, r.ceiling), nil
+	return c.values(row, step, r.ceiling, s.Problem.Stencil.Operations()), nil
 }
 
 // open opens a case. The caller closes the solver.

@@ -43,7 +43,7 @@ gives each device a cube with --points along each axis, adjacent along the grid'
 first: the speed-up is n times that ratio. The efficiency is the speed-up divided by n. Each
 scheme is compared with itself. Scheme auto is the one that halox run takes. If --device-counts
 does not include 1, its smallest number counts as ideal. --exchange-steps 1,4 gives one curve
-per number of steps between two exchanges.
+per number of steps between two exchanges, and --stencils 7-point,19-point one per stencil.
 
 Steps are timed as by halox bench schemes. Ctrl-C keeps the results so far; --resume continues.`,
 		Example: `  halox bench scaling --record scaling.json
@@ -64,12 +64,15 @@ func (o *scalingOptions) Flags() []option.Flag {
 		option.Paths(&o.Paths, append(auto, option.Texts(p2p.Paths())...)),
 		exchangeSteps(&o.Groups),
 		{Name: "modes", Value: &o.Modes, Help: "modes: {}", Choices: scalings()},
+		o.stencils(),
 	}...)
 }
 
 // Check rejects an order, paths and exchange intervals that the schemes do not support, and completes the options.
 func (o *scalingOptions) Check() error {
-	o.complete()
+	if err := o.complete(); err != nil {
+		return err
+	}
 	var orders []scheme.Order
 	for _, s := range o.Schemes {
 		name, needs := scheme.Scheme(s), scheme.Scheme(s).Needs()
@@ -109,17 +112,15 @@ func scalings() []string { return []string{strongScaling, weakScaling} }
 
 // tasks returns a task for each row.
 func (o *scalingOptions) tasks(r *run) (all []bench.Task) {
-	for precision, points := range o.problems() {
+	for c, points := range o.problems() {
 		for _, mode := range o.Modes {
 			for _, name := range o.Schemes {
 				for _, path := range o.Paths {
 					for _, group := range o.Groups {
 						for _, devices := range o.counts(r.Machine) {
-							all = append(all, o.task(r, stepCase{
-								precision: precision, size: o.cube(points), devices: devices,
-								scheme: scheme.Scheme(name), order: scheme.Scheme(name).Order(scheme.Order(o.Order)),
-								path: p2p.Path(path), group: group,
-							}, points, mode))
+							c.size, c.devices, c.path, c.group = o.cube(points), devices, p2p.Path(path), group
+							c.scheme, c.order = scheme.Scheme(name), scheme.Scheme(name).Order(scheme.Order(o.Order))
+							all = append(all, o.task(r, c, points, mode))
 						}
 					}
 				}

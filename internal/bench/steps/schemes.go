@@ -37,14 +37,17 @@ func SchemesCommand() bench.Command {
 		About: `Solves the heat equation on cubes, or squares with --dims 2, with every scheme, path and order.
 Steps are timed in intervals of about 20 ms, between which all devices are idle. A row is the
 median over intervals. It is measured until the median is known to a percent, or --budget is
-spent. GFLOP/s assume 8 operations per point (6 with --dims 2). The share is the rate of reading
-and writing each point once, as a share of the rate of a plain copy within a device. Rows are
-compared with the baseline and the fastest two-stream scheme on the same number of devices, and
-with the fastest scheme on one device.
+spent. GFLOP/s count a product for each weight, and one sum less than points: 8 operations per
+point of the 7-point stencil. The share is the rate of reading and writing each point once, as a
+share of the rate of a plain copy within a device. Rows are compared with the baseline and the
+fastest two-stream scheme on the same number of devices, and with the fastest scheme on one
+device.
 
 --norms n adds rows with norms every n steps, as in a run with a tolerance. Their sums are fast;
 --sums fast,reproducible adds reproducible sums, the default of a run. --exchange-steps 1,2,4,8
-adds schemes that run several steps between two exchanges.
+adds schemes that run several steps between two exchanges. --stencils 7-point,13-point,19-point
+adds stencils, as of stencil.points in a config: with 13 points ghost regions are two points
+wide, and with 19 messages also go to diagonal neighbors.
 
 Combinations that a scheme, a link or the memory does not allow are omitted, with a note in the
 record. Ctrl-C keeps the results so far; --resume continues.`,
@@ -52,6 +55,7 @@ record. Ctrl-C keeps the results so far; --resume continues.`,
   halox plot schemes.json --where precision=float64 --where devices=4 -o schemes.svg
   halox bench schemes --dims 2 --schemes two-stream,assisted --paths peer --device-counts 4
   halox bench schemes --points 64,128 --exchange-steps 1,2,4,8
+  halox bench schemes --schemes baseline,two-stream,assisted --stencils 7-point,13-point,19-point
   halox bench schemes --points 1024,1536 --precisions float64 --cut slabs`,
 	}
 }
@@ -65,6 +69,7 @@ func (o *schemesOptions) Flags() []option.Flag {
 		option.Sums(&o.Sums, option.Texts(sums.Modes())),
 		exchangeSteps(&o.Groups),
 		option.Paths(&o.Paths, option.Texts(p2p.Paths())),
+		o.stencils(),
 	}...)
 }
 
@@ -74,10 +79,7 @@ func exchangeSteps(value *[]int) option.Flag {
 }
 
 // Check completes the options.
-func (o *schemesOptions) Check() error {
-	o.complete()
-	return nil
-}
+func (o *schemesOptions) Check() error { return o.complete() }
 
 // Run measures the steps of all schemes.
 func (o *schemesOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
@@ -116,15 +118,12 @@ func (o *schemesOptions) noteGroups(notes io.Writer) {
 
 // tasks returns a task for each row.
 func (o *schemesOptions) tasks(r *run) (all []bench.Task) {
-	for precision, points := range o.problems() {
+	for c, points := range o.problems() {
 		for _, devices := range o.counts(r.Machine) {
 			for _, how := range o.ways(devices) {
 				for _, m := range o.measurements() {
-					c := stepCase{
-						precision: precision, size: o.cube(points), devices: devices,
-						scheme: how.scheme, order: how.order, path: how.path, group: how.group, norms: m.norms,
-						sums: m.sums,
-					}
+					c.size, c.devices, c.scheme, c.order = o.cube(points), devices, how.scheme, how.order
+					c.path, c.group, c.norms, c.sums = how.path, how.group, m.norms, m.sums
 					all = append(all, r.task(c.labels().Label("points", points), c))
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
@@ -110,7 +111,7 @@ func TestScalingTakesTheFastest(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	on, to := recorderOf(testdevices.Host(t, 2))
 	r := &run{Machine: on, budget: time.Millisecond, notes: to.Notes}
-	c := stepCase{precision: "float64", size: []int{8, 8, 8}, devices: 2, scheme: scheme.Auto, order: scheme.LeftRight, path: p2p.Auto}
+	c := stepCase{precision: "float64", stencil: option.Stencils(3)[0], size: []int{8, 8, 8}, devices: 2, scheme: scheme.Auto, order: scheme.LeftRight, path: p2p.Auto}
 	_, s, err := r.step(t.Context(), c)
 	if err != nil || s.Scheme != scheme.TwoStream {
 		t.Fatalf("on CPU devices: %v", err)
@@ -136,6 +137,44 @@ func TestCompareScalingFromTwo(t *testing.T) {
 		near(t, rows[i], results.SpeedUp, want)
 	}
 	near(t, rows[3], results.Efficiency, 0.8)
+}
+
+// Stencils are measured with ghost regions of their radius and with messages to diagonal neighbors, and each has its own
+// operations per point and speed-up.
+func TestStencilsOfSteps(t *testing.T) {
+	operations := map[string]float64{"7-point": 8, "13-point": 15, "19-point": 21}
+	o := common{Devices: []int{1, 2}, Dims: 3, Points: []int{6}, Stencils: []string{"19-point", "7-point", "13-point"},
+		Precisions: []string{"float64"}, Cut: cutAuto, Budget: time.Millisecond}
+	schemes := []string{"baseline", "assisted"}
+	for _, command := range []bench.Options{
+		&schemesOptions{common: o, Schemes: schemes, Paths: []string{"staged"}, Norms: []int{0}, Sums: []string{"fast"}, Groups: []int{1}},
+		&scalingOptions{common: o, Schemes: schemes, Paths: []string{"staged"}, Modes: scalings(), Groups: []int{1}},
+	} {
+		test.Check(t, command.Check())
+		on, to := recorderOf(testdevices.Host(t, 2))
+		test.Check(t, command.Run(t.Context(), on, to))
+		rows := map[string]int{}
+		for _, row := range to.Record.Rows {
+			name := row.Text("stencil")
+			rows[name]++
+			points := 216.0
+			if row.Text("mode") == weakScaling && row.Text("devices") == "2" {
+				points *= 2
+			}
+			near(t, row, results.GFLOPS, points*operations[name]/row.Median(results.Step)/1e3)
+			if _, ok := row.Get(results.SpeedUp); !ok {
+				t.Errorf("%s has no speed-up", bench.NameOf(row))
+			}
+			if row.Text("devices") == "1" && row.Text("mode") != "" {
+				near(t, row, results.SpeedUp, 1)
+			}
+		}
+		if n := rows["7-point"]; len(rows) != 3 || n == 0 || rows["13-point"] != n || rows["19-point"] != n {
+			t.Errorf("rows by stencil: %v", rows)
+		}
+	}
+	o.Dims = 2
+	test.Says(t, o.complete(), "--stencils: must be of 2 dimensions, those of --dims, got 19-point")
 }
 
 // Of weak scaling each device has a cube, whatever their number.

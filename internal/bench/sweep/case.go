@@ -35,7 +35,7 @@ func (o *Options) cases() (all []sweepCase) {
 		modes = append(modes, sums.Mode(mode))
 	}
 	for _, s := range shapes() {
-		if !slices.Contains(o.Stencils, s.name) {
+		if !slices.Contains(o.Stencils, s.Name) {
 			continue
 		}
 		sizes := o.Points3D
@@ -55,7 +55,7 @@ func (o *Options) cases() (all []sweepCase) {
 // labels begins the rows of a case.
 func (c sweepCase) labels() results.Row {
 	grid := strings.TrimSuffix(strings.Repeat(fmt.Sprintf("%dx", c.points), c.dims()), "x")
-	return results.NewRow().Label("stencil", c.name).Label("precision", c.real).Label("points", c.points).Label("grid",
+	return results.NewRow().Label("stencil", c.Name).Label("precision", c.real).Label("points", c.points).Label("grid",
 		grid)
 }
 
@@ -65,7 +65,7 @@ func (c sweepCase) operations() int {
 	if err != nil {
 		return 0 // it was swept, so there is no error
 	}
-	return flops(s)
+	return s.Operations()
 }
 
 // box is the owned points.
@@ -103,7 +103,7 @@ func (c sweepCase) sameOwned(got, want []byte, l domain.Layout) error {
 			to := from + int64(c.points)*size
 			if !bytes.Equal(got[from:to], want[from:to]) {
 				return fmt.Errorf("a sweep of %s in %s over %d points along each axis differs from the host's in the "+
-					"row at y %d, z %d", c.name, c.real, c.points, y, z)
+					"row at y %d, z %d", c.Name, c.real, c.points, y, z)
 			}
 		}
 	}

@@ -61,7 +61,7 @@ func points(dims int) []int {
 func (o *Options) Flags() []option.Flag {
 	var stencils []string
 	for _, s := range shapes() {
-		stencils = append(stencils, s.name)
+		stencils = append(stencils, s.Name)
 	}
 	return []option.Flag{
 		option.DeviceIDs(&o.Devices, "ID of the device"),
@@ -85,7 +85,7 @@ func (o *Options) Check() error {
 
 func (o *Options) checkPoints(name string, dims int, all *[]int) error {
 	used := slices.ContainsFunc(shapes(), func(s shape) bool {
-		return s.dims() == dims && slices.Contains(o.Stencils, s.name)
+		return s.dims() == dims && slices.Contains(o.Stencils, s.Name)
 	})
 	if *all != nil && !used {
 		return fmt.Errorf("--%s: must not be set without a stencil of %d dimensions", name, dims)
@@ -103,34 +103,23 @@ func (o *Options) Wants(*mpi.Processes) (bench.Wanted, error) {
 
 // shape is a stencil that can be swept.
 type shape struct {
-	name    string
-	kind    stencil.Kind
+	option.Stencil
 	spacing []float64 // one number per axis: axes with equal numbers have one weight
 }
 
 func (s shape) dims() int { return len(s.spacing) }
 
 // stencil returns the stencil of the heat equation with the shape; that of the Laplace equation has as many operations.
-func (s shape) stencil() (stencil.Stencil, error) { return stencil.HeatOf(s.kind, s.spacing, 0.1, 0.1) }
-
-// flops returns the operations per point: a product for the center and for each group of
-// points with the same weight, and a sum for each point except one.
-func flops(s stencil.Stencil) int { return 1 + len(s.Groups) + s.Points() - 1 }
+func (s shape) stencil() (stencil.Stencil, error) { return stencil.HeatOf(s.Kind, s.spacing, 0.1, 0.1) }
 
 // shapes are the stencils of package stencil; stars of radius 1 also with a separate weight for each axis.
 func shapes() (all []shape) {
 	for _, spacing := range [][]float64{{1, 1}, {1, 1, 1}} {
-		points := map[int]bool{}
-		for _, kind := range stencil.Kinds(len(spacing)) {
-			name := fmt.Sprintf("%d-point", kind.Points)
-			if points[kind.Points] {
-				name += "-" + string(kind.Shape)
-			}
-			points[kind.Points] = true
-			all = append(all, shape{name, kind, spacing})
+		for _, s := range option.Stencils(len(spacing)) {
+			all = append(all, shape{s, spacing})
 		}
 	}
 	return append(all,
-		shape{"5-point-axes", stencil.Kinds(2)[0], []float64{1, 2}},
-		shape{"7-point-axes", stencil.Kinds(3)[0], []float64{1, 2, 3}})
+		shape{option.Stencil{Name: "5-point-axes", Kind: stencil.Kinds(2)[0]}, []float64{1, 2}},
+		shape{option.Stencil{Name: "7-point-axes", Kind: stencil.Kinds(3)[0]}, []float64{1, 2, 3}})
 }

@@ -20,7 +20,7 @@ func TestSweepsAreCompared(t *testing.T) {
 		defer open.Close()
 		swept := test.Must(newSwept(t.Context(), r.compiler, r.device, c, &open))(t)
 		if err := r.compare(t.Context(), c, swept); err != nil {
-			t.Errorf("%s: %v", s.name, err)
+			t.Errorf("%s: %v", s.Name, err)
 		}
 		at := swept.arrays[0].Layout.Offset([3]int{2, 3, 0}) * 4
 		swept.arrays[0].Data.Memory.Bytes()[at+2] ^= 1 << 6
