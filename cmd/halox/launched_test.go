@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -30,7 +29,7 @@ const (
 
 // launchedHalox is halox as one of several processes. Ranks other than 0 would make one step, if they were asked.
 func launchedHalox() error {
-	rank := cmp.Or(os.Getenv("PMI_RANK"), os.Getenv("OMPI_COMM_WORLD_RANK"))
+	rank := rankOfLauncher()
 	if rank != "0" {
 		os.Setenv("HALOX_STOP_ITERATIONS", "1")
 	}

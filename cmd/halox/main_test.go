@@ -39,6 +39,7 @@ const (
 // TestMain lets the test program be halox itself, for tests that need a
 // process of its own, or several.
 func TestMain(m *testing.M) {
+	dieAtMoment()
 	if testmpi.IsProgram() {
 		testmpi.Main(m, map[string]func() error{"halox": launchedHalox})
 	}

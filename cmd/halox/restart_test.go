@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/halox/halox/halo/checkpoint"
 	"github.com/halox/halox/internal/command"
@@ -210,82 +208,6 @@ func TestCheckpointsOnRequest(t *testing.T) {
 	if code != int(command.NotSaved) || !strings.Contains(stderr, "was not written within 1ns") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-}
-
-// Runs are killed at random moments, and continued on other devices until they end: with the bits of a run that was not
-// interrupted.
-func TestKilledRuns(t *testing.T) {
-	rounds, end := 2, time.Time{}
-	if testdevices.Long() {
-		rounds = 40
-	}
-	if text := os.Getenv(soakVariable); text != "" {
-		end = time.Now().Add(test.Must(time.ParseDuration(text))(t))
-	}
-	backend, devices := tested(t)
-	kills, within := 0, 0
-	for n := 0; n < rounds || time.Now().Before(end); n++ {
-		random := rand.New(rand.NewPCG(uint64(testdevices.Seed()), uint64(n)))
-		c := resumable[random.IntN(len(resumable))]
-		steps := fmt.Sprint("stop.iterations=", 6000+random.IntN(6000))
-		want, _ := whole(t, c.text, c.fields, "--set", steps)
-		dir := t.TempDir()
-		args := []string{"run", write(t, "c.yaml", c.text), "--restart", "-q", "--set", steps, "--set", "devices.backend=" + string(backend),
-			"--set", "checkpoint.folder=" + filepath.Join(dir, "saved"), "--set", fmt.Sprint("checkpoint.every.steps=", 1+random.IntN(40))}
-		for _, f := range c.fields {
-			args = append(args, "--set", strings.TrimSuffix("output.field."+f, ".")+"="+filepath.Join(dir, f+".npy"))
-		}
-		for killed, done := 0, false; !done; {
-			saved := func() string { // the newest whole checkpoint
-				all, _ := filepath.Glob(filepath.Join(dir, "saved", "step-????????????"))
-				return strings.Join(all[max(0, len(all)-1):], "")
-			}
-			before := saved()
-			p := start(t, "", "", append(slices.Clone(args), "--set", fmt.Sprint("devices.count=", 1+random.IntN(devices)))...)
-			await(t, func() bool { // the next kill comes after another checkpoint, so that the run gets on
-				select {
-				case <-p.ended:
-					return true
-				default:
-					return saved() > before
-				}
-			})
-			kill := time.After(time.Duration(random.Int64N(int64(400 * time.Millisecond))))
-			if killed++; killed > 3 && end.IsZero() { // a slow machine would take long
-				kill = nil
-			}
-			select {
-			case <-p.ended:
-				done = true
-			case <-kill:
-				test.Check(t, p.cmd.Process.Kill())
-				<-p.ended
-				if kills++; len(leftIn(filepath.Join(dir, "saved"))) > 0 {
-					within++
-				}
-			}
-			if done && p.cmd.ProcessState.ExitCode() != 0 {
-				t.Fatalf("%s: %s", c.name, &p.out)
-			}
-		}
-		for i, f := range c.fields {
-			if !bytes.Equal(content(t, filepath.Join(dir, f+".npy")), want[i]) {
-				t.Errorf("round %d, %s: other bits in %q", n, c.name, f)
-			}
-		}
-	}
-	t.Logf("%d kills, %d of them within a checkpoint", kills, within)
-}
-
-// leftIn returns the unfinished checkpoints in a folder.
-func leftIn(folder string) (all []string) {
-	entries, _ := os.ReadDir(folder)
-	for _, e := range entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name(), "step-") {
-			all = append(all, e.Name())
-		}
-	}
-	return all
 }
 
 // Runs of several processes continue on another number of them.
