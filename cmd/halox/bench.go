@@ -25,6 +25,7 @@ import (
 	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/internal/progress"
+	"github.com/halox/halox/internal/solve"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
@@ -116,15 +117,15 @@ const fewDevices = 4
 func (b *benchCommand) open(ctx context.Context, w bench.Wanted, p *mpi.Processes, notes io.Writer) (*halo.Session,
 	error) {
 	ids := slices.Compact(slices.Clone(w.IDs))
-	devices := halo.Devices{Backend: backendOf(b.backend), Count: w.Count, IDs: ids, Processes: p,
+	devices := halo.Devices{Backend: solve.BackendOf(b.backend), Count: w.Count, IDs: ids, Processes: p,
 		Network: mpi.Network(b.network)}
-	s, err := openSession(ctx, devices, notes)
+	s, err := solve.OpenSession(ctx, devices, notes)
 	if err == nil && w.Few && len(ids) == 0 && s.Devices[0].HostMemory {
 		if err := s.Close(); err != nil {
 			return nil, err
 		}
 		devices.Backend, devices.Count = s.Backend, fewDevices
-		return openSession(ctx, devices, notes)
+		return solve.OpenSession(ctx, devices, notes)
 	}
 	if command.CodeOf(err) == command.Config {
 		err = command.As(command.Usage, err)
@@ -185,7 +186,7 @@ func (b *benchCommand) measure(cmd *cobra.Command, g *processGroup, out, notes i
 	}
 	defer func() { err = errors.Join(err, on.Close()) }() // with everything on the devices
 	to.New = func(kind results.Kind, settings any, links *p2p.Links) *results.Record {
-		r := beginRecord(ctx, kind, settings)
+		r := solve.BeginRecord(ctx, kind, settings)
 		err := bench.Describe(r, on, g.Processes, on.Devices, links, nil)
 		if err == nil && !g.IsAlone() { // an error also ends the next call, and is returned there
 			r.Processes = g.Size()

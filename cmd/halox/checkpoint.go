@@ -13,6 +13,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo/checkpoint"
 	"github.com/halox/halox/internal/command"
+	"github.com/halox/halox/internal/solve"
 	"github.com/halox/halox/streams"
 )
 
@@ -136,9 +137,9 @@ func describeCheckpoint(cmd *cobra.Command, folder string) error {
 	if err = errors.Join(err, c.Attributes(&attributes)); err != nil {
 		return err
 	}
-	var saved savedGrid
+	var saved solve.Grid
 	if err := c.Attributes(&saved); err == nil { // otherwise of another program
-		if err := saved.check(c.Path); err != nil {
+		if err := saved.Check(c.Path); err != nil {
 			return command.As(command.CheckFailed, err)
 		}
 	}

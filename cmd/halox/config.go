@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/internal/plan"
+	"github.com/halox/halox/internal/solve"
 	"github.com/halox/halox/solvers"
 )
 
@@ -74,11 +75,11 @@ func newConfigCheckCommand() *cobra.Command {
 		Example: `  halox config check heat3d.yaml
   halox config check heat3d.yaml --set grid.size=[64,64,64]`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := loadConfig(cmd.Context(), 1, args[0], set)
+			c, err := solve.Load(cmd.Context(), 1, args[0], set)
 			if err != nil {
 				return err
 			}
-			if err := checkConfig(cmd.Context(), args[0], c); err != nil {
+			if err := solve.CheckConfig(cmd.Context(), args[0], c); err != nil {
 				return command.As(command.Config, err)
 			}
 			call := command.Of(cmd.Context())

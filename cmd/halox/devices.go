@@ -14,6 +14,7 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/command"
+	"github.com/halox/halox/internal/solve"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
@@ -39,7 +40,7 @@ Under mpirun it lists the devices that each process uses. With -v it prints why 
 
 // showDevices runs the command as one of the launched processes.
 func showDevices(ctx context.Context, g *processGroup, out io.Writer) (err error) {
-	s, err := openSession(ctx, halo.Devices{Processes: g.Processes}, out)
+	s, err := solve.OpenSession(ctx, halo.Devices{Processes: g.Processes}, out)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
+	"github.com/halox/halox/internal/solve"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 )
@@ -110,7 +111,7 @@ func TestReference(t *testing.T) {
 	test.Check(t, doc.GenMarkdownTree(root, dir))
 	if *man != "" {
 		test.Check(t, os.MkdirAll(*man, 0o755))
-		test.Check(t, doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "halox " + version}, *man))
+		test.Check(t, doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "halox " + solve.Version}, *man))
 	}
 	test.Check(t, os.WriteFile(filepath.Join(dir, "flags.md"), []byte(flagTable(root)), 0o644))
 	got := test.Must(filepath.Glob(filepath.Join(dir, "*.md")))(t)
@@ -224,7 +225,7 @@ func TestCommandsOfTheREADME(t *testing.T) {
 // The program is the release that the newest numbered section of the changelog is about.
 func TestVersionIsTheChangelogs(t *testing.T) {
 	newest := regexp.MustCompile(`(?m)^## (\d+\.\d+\.\d+)`).FindStringSubmatch(page(t, "CHANGELOG.md"))
-	if newest == nil || newest[1] != version {
-		t.Errorf("the newest section is %q, and the program's version %s", newest, version)
+	if newest == nil || newest[1] != solve.Version {
+		t.Errorf("the newest section is %q, and the program's version %s", newest, solve.Version)
 	}
 }

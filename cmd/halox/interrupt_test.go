@@ -18,7 +18,6 @@ import (
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/interrupt"
-	"github.com/halox/halox/internal/progress"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p/mpi"
@@ -57,37 +56,6 @@ func TestASignalWhileAFieldIsWritten(t *testing.T) {
 		isOld, missing := len(content(t, field)) == 3, r.Run.Outputs[0].Missing
 		if left, _ := filepath.Glob(filepath.Join(dir, ".halox-*")); len(left) > 0 || isOld != (missing != "") || isOld && len(signals) == 1 {
 			t.Errorf("%v: the old field is there: %t, missing %q, left %v:\n%s", signals, isOld, missing, left, &p.out)
-		}
-	}
-}
-
-// The record of a run that is ended by force has the steps until then.
-func TestRecordOfARunThatIsForced(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "r.json")
-	config := test.Must(loadConfig(t.Context(), 1, write(t, "c.yaml", small), []string{"output.record=" + name}))(t)
-	s := test.Must(newSolverRun(t.Context(), config, nil, nil, mpi.Alone(), progress.NewStatus(t.Output(), nil, false), traceFlags{}))(t)
-	defer closeSetup(s.Setup)
-	record := test.Must(s.newRecord(t.Context(), time.Now()))(t)
-	record.Run.Iterations = 7
-	if said := s.recordWriter(record, nil)(); !strings.Contains(said, name+" records the 7 steps completed") {
-		t.Error(said)
-	}
-	r, err := results.Read(name)
-	if err != nil || !r.Interrupted || r.Run.Iterations != 7 || len(r.Rows) != 1 {
-		t.Errorf("%+v, %v", r, err)
-	}
-
-	// One of several processes writes it at the signal already; no other run does.
-	alone, several := s.Place.Processes, &mpi.Processes{}
-	defer func() { s.Place.Processes = alone }()
-	for processes, want := range map[*mpi.Processes]bool{alone: false, several: true} {
-		s.Place.Processes = processes
-		ctx, cancel := context.WithCancel(t.Context())
-		written := false
-		kept := s.writePartial(ctx, func() string { written = true; return "" })
-		cancel()
-		if kept(); written != want {
-			t.Errorf("%v: written %t, want %t", processes, written, want)
 		}
 	}
 }

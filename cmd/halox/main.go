@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/drawing"
 	"github.com/halox/halox/internal/files"
+	"github.com/halox/halox/internal/solve"
 )
 
 func main() {
@@ -32,7 +34,7 @@ func newRoot() *cobra.Command {
 		newRunCommand(), newDevicesCommand(), newConfigCommand(), newBenchCommand(), newPlanCommand(),
 		newVerifyCommand(), drawing.NewPlotCommand(), drawing.NewResultsCommand(), newCheckpointCommand(),
 		newVersionCommand(), newProbeCommand())
-	root.Version = fmt.Sprintf("%s (%s)", version, program().Commit)
+	root.Version = fmt.Sprintf("%s (%s)", solve.Version, solve.Program().Commit)
 	var codes strings.Builder
 	all, means := command.Codes()
 	for _, c := range all {
@@ -42,4 +44,17 @@ func newRoot() *cobra.Command {
 	root.Example = "  halox config new heat3d\n  halox run heat3d.yaml"
 	command.Setup(root)
 	return root
+}
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version, the commit and the Go version", Args: cobra.NoArgs,
+		Example: "  halox version\n  halox version --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, platform := solve.Program(), runtime.GOOS+"/"+runtime.GOARCH
+			fmt.Fprintf(cmd.OutOrStdout(), "halox %s (%s), %s, %s\n", p.Version, p.Commit, runtime.Version(), platform)
+			return command.Of(cmd.Context()).PrintJSON(map[string]string{"version": p.Version, "commit": p.Commit,
+				"go": runtime.Version(), "platform": platform})
+		},
+	}
 }

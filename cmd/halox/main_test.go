@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/halox/halox/internal/command"
+	"github.com/halox/halox/internal/solve"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
@@ -445,7 +446,7 @@ func TestJSON(t *testing.T) {
 		{"results -q " + record, `"scheme": "assisted"`, ""},
 		{"plot -q --kind list", `"roofline": "`, ""},
 		{"plot -o " + record + ".svg --kind list", `"roofline": "`, ""},
-		{"version -v", `"version": "` + version, ""},
+		{"version -v", `"version": "` + solve.Version, ""},
 		{"devices -q", `"devices": [`, ""},
 		{"plan -q " + write(t, "d.yaml", small), `"scheme": "assisted"`, ""},
 		{"config explain -q " + write(t, "d.yaml", small), `"bytes_per_point": 16`, ""},

@@ -14,6 +14,7 @@ import (
 	"github.com/halox/halox/internal/forecast"
 	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/internal/plan"
+	"github.com/halox/halox/internal/solve"
 	"github.com/halox/halox/solvers"
 )
 
@@ -70,20 +71,20 @@ func withSetup(
 	ctx := cmd.Context()
 	return runTogether(cmd, func(g *processGroup, out, notes io.Writer) (err error) {
 		config, err := g.config(ctx, func() (*configs.Run, error) {
-			config, err := loadConfig(ctx, g.Size(), file, set)
+			config, err := solve.Load(ctx, g.Size(), file, set)
 			if err != nil {
 				return nil, err
 			}
 			return config, command.As(command.Config,
-				option.CheckFiles(outputFiles(config.Output), option.File{Name: "the config", Path: file}))
+				option.CheckFiles(solve.OutputFiles(config.Output), option.File{Name: "the config", Path: file}))
 		})
 		if err != nil {
 			return err
 		}
-		w, err := openConfig(ctx, config, g.Processes, notes, false)
+		w, err := solve.OpenConfig(ctx, config, g.Processes, notes, false)
 		if err == nil {
-			defer func() { err = errors.Join(err, closeSetup(w)) }()
-			err = w.Place.Agree(ctx, "check the config", checkValues(ctx, config, w.Problem))
+			defer func() { err = errors.Join(err, solve.Close(w)) }()
+			err = w.Place.Agree(ctx, "check the config", solve.CheckValues(ctx, config, w.Problem))
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
@@ -103,8 +104,8 @@ func showPlan(ctx context.Context, out io.Writer, w *solvers.Setup, c *configs.R
 			return err
 		}
 	}
-	all := seriesOf(c, w.Problem.Fields())
-	p, err := plan.New(ctx, w, c.Solver, outputsOf(w).Copied(all), dot)
+	all := solve.Series(c, w.Problem.Fields())
+	p, err := plan.New(ctx, w, c.Solver, solve.Outputs(w).Copied(all), dot)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/forecast"
+	"github.com/halox/halox/internal/solve"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/solvers/scheme"
@@ -105,7 +106,7 @@ func planHosts(ctx context.Context, out io.Writer, file string, set []string, f 
 	if err := h.check(file); err != nil {
 		return command.As(command.Usage, err)
 	}
-	c, err := loadConfig(ctx, h.hosts, file, set) // one process on each
+	c, err := solve.Load(ctx, h.hosts, file, set) // one process on each
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func planHosts(ctx context.Context, out io.Writer, file string, set []string, f 
 		return fmt.Errorf("--measured: %w", err)
 	}
 	r := &results.Record{
-		Kind: results.KindForecast, Halox: program(), Command: command.Of(ctx).Args, Started: time.Now(),
+		Kind: results.KindForecast, Halox: solve.Program(), Command: command.Of(ctx).Args, Started: time.Now(),
 		Host: measured[0].Host, Devices: measured[0].Devices,
 		Settings: map[string]any{"hosts": h.hosts, "devices_per_host": h.devices, "networks": h.networks,
 			"measured": h.measured},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/progress"
+	"github.com/halox/halox/internal/solve"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
@@ -166,24 +167,24 @@ func TestPlanSaysWhatARunHolds(t *testing.T) {
 	file := write(t, "c.yaml", planned)
 	for _, name := range testdevices.Again(2, testdevices.Some(4, scheme.All())) {
 		t.Run(string(name), func(t *testing.T) {
-			config, err := loadConfig(t.Context(), 1, file, []string{
+			config, err := solve.Load(t.Context(), 1, file, []string{
 				"exchange.scheme=" + string(name), "stop.iterations=5", "stop.tolerance=1e-300", "stop.check_every=2", "exact=sin(x)",
 				"output.field=" + filepath.Join(dir, "u.npy"), "output.picture=" + filepath.Join(dir, "u.png"), "output.record=" + filepath.Join(dir, "r.json"),
 			})
 			test.Check(t, err)
-			w := test.Must(openConfig(t.Context(), config, mpi.Alone(), io.Discard, false))(t)
+			w := test.Must(solve.OpenConfig(t.Context(), config, mpi.Alone(), io.Discard, false))(t)
 			counted, err := w.Memory(t.Context())
-			test.Report(t, closeSetup(w))
+			test.Report(t, solve.Close(w))
 			test.Check(t, err)
-			s := test.Must(newSolverRun(t.Context(), config, nil, nil, mpi.Alone(), progress.NewStatus(io.Discard, nil, false), traceFlags{}))(t)
-			test.Check(t, s.run(t.Context(), time.Now(), io.Discard, io.Discard))
+			s := test.Must(solve.Open(t.Context(), config, solve.Options{Processes: mpi.Alone()}, progress.NewStatus(io.Discard, nil, false)))(t)
+			test.Check(t, s.Solve(t.Context(), time.Now(), io.Discard, io.Discard))
 			for rank, d := range s.Place.Devices {
 				c := counted[rank]
 				if got, want := d.Peak(), (streams.Held{Memory: c.Variables + c.Extra, Pinned: c.Pinned}); got != want {
 					t.Errorf("%v held %+v; plan says %+v", d, got, c)
 				}
 			}
-			test.Report(t, closeSetup(s.Setup))
+			test.Report(t, solve.Close(s.Setup))
 		})
 	}
 }

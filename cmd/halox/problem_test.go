@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/halox/halox/internal/solve"
 	"github.com/halox/halox/internal/test"
 )
 
@@ -23,7 +24,7 @@ func TestPointsBetweenWalls(t *testing.T) {
 	} {
 		wall := map[string]string{"dirichlet": "{dirichlet: 0}", "neumann": "neumann", "periodic": "periodic"}
 		text := fmt.Sprintf("solver: heat\ngrid: {size: [3, 4]}\nboundary: {y-: %s, y+: %s}\n", wall[c.low], wall[c.high])
-		run := test.Must(loadConfig(t.Context(), 1, write(t, "c.yaml", text), nil))(t)
+		run := test.Must(solve.Load(t.Context(), 1, write(t, "c.yaml", text), nil))(t)
 		p := test.Must(run.Problem())(t)
 		h, first, last := run.Spacing()[1], p.Coordinate(1, 0), p.Coordinate(1, 3)
 		if h != c.spacing || first != c.first || math.Abs(last+c.end*h-1) > 1e-15 {

@@ -15,6 +15,7 @@ import (
 	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/interrupt"
+	"github.com/halox/halox/internal/solve"
 	"github.com/halox/halox/p2p/mpi"
 )
 
@@ -29,7 +30,7 @@ func runTogether(cmd *cobra.Command, do func(g *processGroup, out, notes io.Writ
 		command.Of(ctx).NoColors()
 		interrupt.During(ctx, "waiting for the other processes", nil)
 	}
-	processes, err := mpi.Join(ctx, mpi.Options{Limit: waitLimit, Probe: probeCommand()})
+	processes, err := mpi.Join(ctx, mpi.Options{Limit: solve.WaitLimit, Probe: probeCommand()})
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/interrupt"
 	"github.com/halox/halox/internal/plan"
+	"github.com/halox/halox/internal/solve"
 	"github.com/halox/halox/internal/verify"
 )
 
@@ -77,18 +78,18 @@ func (f *verifyFlags) verify(ctx context.Context, g *processGroup, out, notes io
 	}
 	load := func(set ...string) (*configs.Run, error) {
 		return g.config(ctx, func() (*configs.Run, error) {
-			return loadConfig(ctx, g.Size(), file, append(f.set, set...))
+			return solve.Load(ctx, g.Size(), file, append(f.set, set...))
 		})
 	}
 	config, err := load()
 	if err != nil {
 		return err
 	}
-	w, err := openConfig(ctx, config, g.Processes, notes, false)
+	w, err := solve.OpenConfig(ctx, config, g.Processes, notes, false)
 	if err == nil {
 		opened := w
-		defer func() { err = errors.Join(err, closeSetup(opened)) }()
-		err = w.Place.Agree(ctx, "check the config", checkValues(ctx, config, w.Problem))
+		defer func() { err = errors.Join(err, solve.Close(opened)) }()
+		err = w.Place.Agree(ctx, "check the config", solve.CheckValues(ctx, config, w.Problem))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
@@ -98,7 +99,7 @@ func (f *verifyFlags) verify(ctx context.Context, g *processGroup, out, notes io
 		if config, err = load(smaller(full.Dims, small, w.Place.Parts)...); err != nil {
 			return err
 		}
-		if w, err = openOn(ctx, w.Session, config, notes, false); err != nil {
+		if w, err = solve.OpenOn(ctx, w.Session, config, notes, false); err != nil {
 			return err
 		}
 	}
@@ -108,7 +109,7 @@ func (f *verifyFlags) verify(ctx context.Context, g *processGroup, out, notes io
 			full.Size[:len(w.Problem.Spacing)])
 	}
 	v := &verify.Verifier{
-		Setup: w, Steps: min(config.Stop.Iterations, verifySteps), Limit: waitLimit, Out: command.Of(ctx).Verdicts(out),
+		Setup: w, Steps: min(config.Stop.Iterations, verifySteps), Limit: solve.WaitLimit, Out: command.Of(ctx).Verdicts(out),
 		During: func(doing string) { interrupt.During(ctx, doing, nil) },
 	}
 	if litmusOnly {

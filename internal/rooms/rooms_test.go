@@ -60,6 +60,7 @@ var may = map[string][]string{
 	"internal/drawing":              {"domain", "solvers", "configs", "results", "results/field", "results/plot", "results/trace", "results/view", "internal/bench", "internal/command", "internal/vtk", "internal/zarr"},
 	"internal/progress":             {"kernels"},
 	"internal/faults":               {"domain", "halo", "streams", "results", "internal/command", "internal/interrupt"},
+	"internal/solve":                {"domain", "streams", "p2p", "p2p/mpi", "halo", "halo/checkpoint", "solvers", "solvers/scheme", "configs", "results", "results/output", "results/trace", "results/view", "internal/bench", "internal/cache", "internal/command", "internal/faults", "internal/interrupt", "internal/progress", "internal/series", "internal/tracing"},
 	"internal/tracing":              {"p2p/mpi", "results/trace", "streams"},
 	"internal/series":               {"domain", "halo", "internal/files", "internal/vtk", "internal/zarr", "p2p/mpi", "results", "results/field", "solvers/scheme", "streams"},
 	"internal/plan":                 {"domain", "halo", "p2p", "p2p/mpi", "solvers", "solvers/scheme", "streams"},
@@ -74,7 +75,7 @@ var may = map[string][]string{
 	"internal/cuda/cudafake":        {"internal/cache"},
 	"examples":                      {"solvers/scheme", "halo", "halo/boundary", "halo/ranks", "p2p", "kernels", "kernels/sweep", "stencil", "streams", "domain"},
 	"examples/internal/exampletest": {"examples", "internal/testdevices", "internal/nvrtc", "kernels", "halo", "p2p", "solvers/scheme", "streams"},
-	"cmd":                           {"domain", "stencil", "streams", "kernels", "kernels/sweep", "p2p", "p2p/mpi", "halo", "halo/checkpoint", "halo/datatype", "halo/halotest", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "configs", "results", "results/output", "results/plot", "results/trace", "results/view", "internal/bench", "internal/drawing", "internal/faults", "internal/verify", "internal/forecast", "internal/plan", "internal/series", "internal/tracing", "internal/measure", "internal/cache", "internal/files", "internal/interrupt", "internal/command", "internal/progress"},
+	"cmd":                           {"domain", "streams", "p2p", "p2p/mpi", "halo", "halo/checkpoint", "solvers", "solvers/scheme", "configs", "results", "results/plot", "internal/bench", "internal/drawing", "internal/faults", "internal/verify", "internal/forecast", "internal/plan", "internal/solve", "internal/cache", "internal/files", "internal/interrupt", "internal/command", "internal/progress"},
 
 	// What benchmarks measure, and their runner: all below.
 	"internal/verify": {"domain", "streams", "kernels", "p2p", "p2p/mpi", "halo", "halo/halotest", "halo/ranks", "solvers", "solvers/scheme"},

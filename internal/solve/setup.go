@@ -1,4 +1,4 @@
-package main
+package solve
 
 import (
 	"cmp"
@@ -30,9 +30,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// openSession opens devices. It writes messages for the user to notes: that no GPU was found, or that the cache cannot
+// OpenSession opens devices. It writes messages for the user to notes: that no GPU was found, or that the cache cannot
 // be written.
-func openSession(ctx context.Context, devices halo.Devices, notes io.Writer) (*halo.Session, error) {
+func OpenSession(ctx context.Context, devices halo.Devices, notes io.Writer) (*halo.Session, error) {
 	if err := cmp.Or(cache.At("").Check(), cache.At("").Keeps()); err != nil {
 		fmt.Fprintln(notes, err)
 	}
@@ -50,8 +50,8 @@ func openSession(ctx context.Context, devices halo.Devices, notes io.Writer) (*h
 	return s, nil
 }
 
-// backendOf returns the backend that a config or a flag names, "" for auto.
-func backendOf(name string) streams.Backend {
+// BackendOf returns the backend that a config or a flag names, "" for auto.
+func BackendOf(name string) streams.Backend {
 	if name == configs.Auto {
 		return ""
 	}
@@ -81,14 +81,14 @@ func inConfig(err error) error {
 	return command.As(command.Config, err)
 }
 
-// openConfig opens the devices of a config and plans on them. With ahead, it begins to compile the kernels of a run
+// OpenConfig opens the devices of a config and plans on them. With ahead, it begins to compile the kernels of a run
 // before links are measured. Notes for the user are written to notes, which also shows the progress of compilation if
-// it is a status. closeSetup closes the result.
-func openConfig(
+// it is a status. Close closes the result.
+func OpenConfig(
 	ctx context.Context, c *configs.Run, p *mpi.Processes, notes io.Writer, ahead bool,
 ) (*solvers.Setup, error) {
-	session, err := openSession(ctx, halo.Devices{
-		Backend: backendOf(c.Devices.Backend), Count: int(c.Devices.Count), IDs: c.Devices.IDs, Processes: p,
+	session, err := OpenSession(ctx, halo.Devices{
+		Backend: BackendOf(c.Devices.Backend), Count: int(c.Devices.Count), IDs: c.Devices.IDs, Processes: p,
 		Without: c.Devices.Without,
 		Network: mpi.Network(c.Exchange.Network),
 	}, notes)
@@ -98,15 +98,15 @@ func openConfig(
 	if show, ok := notes.(*progress.Status); ok && ahead {
 		show.Compiler.Store(session.Compiler)
 	}
-	s, err := openOn(ctx, session, c, notes, ahead)
+	s, err := OpenOn(ctx, session, c, notes, ahead)
 	if err != nil {
 		return nil, errors.Join(err, session.Close())
 	}
 	return s, nil
 }
 
-// openOn is openConfig on the devices of a session.
-func openOn(
+// OpenOn is OpenConfig on the devices of a session.
+func OpenOn(
 	ctx context.Context, s *halo.Session, c *configs.Run, notes io.Writer, ahead bool,
 ) (*solvers.Setup, error) {
 	problem, err := c.Problem()
@@ -127,14 +127,14 @@ func openOn(
 	return setup, inConfig(err)
 }
 
-// closeSetup closes the devices and frees their memory.
-func closeSetup(s *solvers.Setup) error {
+// Close closes the devices and frees their memory.
+func Close(s *solvers.Setup) error {
 	s.Close()
 	return s.Session.Close()
 }
 
-// checkValues rejects an initial state, values of walls and an exact solution that are not finite.
-func checkValues(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
+// CheckValues rejects an initial state, values of walls and an exact solution that are not finite.
+func CheckValues(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
 	interrupt.During(ctx, "checking the config", nil)
 	return errors.Join(command.As(command.Config, p.CheckValues(ctx)), checkExact(ctx, c, p))
 }
@@ -163,8 +163,8 @@ func checkExact(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
 	return nil
 }
 
-// outputFiles returns the files that a config names, by their keys.
-func outputFiles(o configs.Output) []option.File {
+// OutputFiles returns the files that a config names, by their keys.
+func OutputFiles(o configs.Output) []option.File {
 	var all []option.File
 	add := func(key string, files configs.Files) {
 		for _, f := range files {
@@ -180,9 +180,9 @@ func outputFiles(o configs.Output) []option.File {
 	return append(all, option.File{Name: "output.record", Path: o.Record})
 }
 
-// checkConfig reports all errors that a run of a loaded config would find, as far as they do not depend on its devices:
+// CheckConfig reports all errors that a run of a loaded config would find, as far as they do not depend on its devices:
 // CPU devices represent them. The memory is checked only for CPU devices.
-func checkConfig(ctx context.Context, file string, c *configs.Run) error {
+func CheckConfig(ctx context.Context, file string, c *configs.Run) error {
 	p, err := c.Problem()
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
@@ -193,7 +193,7 @@ func checkConfig(ctx context.Context, file string, c *configs.Run) error {
 			errs = append(errs, fmt.Errorf("%s: %w", file, err))
 		}
 	}
-	errs = append(errs, option.CheckFiles(outputFiles(c.Output), option.File{Name: "the config", Path: file}))
+	errs = append(errs, option.CheckFiles(OutputFiles(c.Output), option.File{Name: "the config", Path: file}))
 	return errors.Join(errs...)
 }
 
@@ -206,7 +206,7 @@ func checkCut(ctx context.Context, c *configs.Run) (err error) {
 		return inConfig(err)
 	}
 	defer func() { err = errors.Join(err, session.Close()) }()
-	s, err := openOn(ctx, session, c, io.Discard, false)
+	s, err := OpenOn(ctx, session, c, io.Discard, false)
 	if err != nil {
 		return err
 	}
@@ -223,11 +223,11 @@ func checkCut(ctx context.Context, c *configs.Run) (err error) {
 	return nil
 }
 
-// solverRun is a config on open devices, ready to run.
-type solverRun struct {
+// Run is a config on open devices, ready to run.
+type Run struct {
 	*solvers.Setup
 	config  *configs.Run
-	from    *restart        // nil for a run from the start
+	from    *Restart        // nil for a run from the start
 	child   *faults.Child   // nil unless the config has section faults
 	earlier []results.Check // checks before the restart
 	solver  *solvers.Solver
@@ -240,20 +240,20 @@ type solverRun struct {
 }
 
 // writes reports whether this process prints and writes the results: rank 0 does.
-func (s *solverRun) writes() bool { return s.Place.Processes.Rank == 0 }
+func (s *Run) writes() bool { return s.Place.Processes.Rank == 0 }
 
 // ownDevices returns the devices of this process.
-func (s *solverRun) ownDevices() []*streams.Device {
+func (s *Run) ownDevices() []*streams.Device {
 	return slices.DeleteFunc(slices.Clone(s.Place.Devices), func(d *streams.Device) bool { return d == nil })
 }
 
 // during begins a phase of the run. It cannot hang if there are only CPU devices of this process.
-func (s *solverRun) during(ctx context.Context, doing string, keep func() string) {
+func (s *Run) during(ctx context.Context, doing string, keep func() string) {
 	interrupt.During(ctx, doing, keep)
 	s.limitWaits(ctx)
 }
 
-func (s *solverRun) limitWaits(ctx context.Context) {
+func (s *Run) limitWaits(ctx context.Context) {
 	if s.Place.Processes.IsAlone() && s.Place.FirstDevice().HostMemory {
 		interrupt.Limit(ctx, interrupt.None)
 	} else {
@@ -270,15 +270,15 @@ type tracing struct {
 	output *results.Output // in the record
 }
 
-// savedGrid is the attributes that describe the grid of a checkpoint.
-type savedGrid struct {
+// Grid is the attributes that describe the grid of a checkpoint.
+type Grid struct {
 	Config   any    `json:"config"`              // *configs.Run; decoded, a tree
 	GridHash string `json:"grid_hash,omitempty"` // see gridHash; "" in older checkpoints
 }
 
 // savedRun is the attributes of the checkpoints of a run.
 type savedRun struct {
-	savedGrid
+	Grid
 	Halox         results.Program     `json:"halox"`                    // the program
 	Step          int64               `json:"step"`                     // steps completed
 	Time          float64             `json:"time"`                     // simulated time; 0 for laplace
@@ -288,14 +288,14 @@ type savedRun struct {
 	Samples       int64               `json:"samples,omitempty"`        // of statistics
 }
 
-// restart is the checkpoint from which a run continues; nil for a run from the start.
-type restart struct {
+// Restart is the checkpoint from which a run continues; nil for a run from the start.
+type Restart struct {
 	*checkpoint.Checkpoint
 	run savedRun
 }
 
 // log returns the log of --log json, of rank 0; one that writes nothing otherwise.
-func (s *solverRun) log(ctx context.Context) *slog.Logger {
+func (s *Run) log(ctx context.Context) *slog.Logger {
 	if log := command.Of(ctx).Log(); log != nil && s.writes() {
 		return log
 	}

@@ -1,9 +1,10 @@
-package main
+package solve
 
 import (
 	"context"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -15,14 +16,35 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// beginRecord begins a record with the command line of a context.
-func beginRecord(ctx context.Context, kind results.Kind, settings any) *results.Record {
-	return &results.Record{Kind: kind, Halox: program(), Command: command.Of(ctx).Args, Started: time.Now(),
+// Version is the release that the next one follows; CHANGELOG.md has a section for it.
+const Version = "0.3.0"
+
+// Program returns the version, and the commit from the build info.
+func Program() results.Program {
+	p := results.Program{Version: Version, Commit: "unknown commit"}
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return p
+	}
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			p.Commit = s.Value[:min(8, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			p.Commit += " with changes"
+		}
+	}
+	return p
+}
+
+// BeginRecord begins a record with the command line of a context.
+func BeginRecord(ctx context.Context, kind results.Kind, settings any) *results.Record {
+	return &results.Record{Kind: kind, Halox: Program(), Command: command.Of(ctx).Args, Started: time.Now(),
 		Settings: settings}
 }
 
 // newRecord describes a run before it begins. If processes share the grid all call it.
-func (s *solverRun) newRecord(ctx context.Context, begin time.Time) (*results.Record, error) {
+func (s *Run) newRecord(ctx context.Context, begin time.Time) (*results.Record, error) {
 	run := &results.Run{Scheme: string(s.Scheme), Path: s.solver.Plan().Path(), Decomposition: s.Place.Parts}
 	if s.from != nil {
 		run.RestartStep = &s.from.Step
@@ -47,7 +69,7 @@ func (s *solverRun) newRecord(ctx context.Context, begin time.Time) (*results.Re
 		}
 		run.Trials = append(run.Trials, one)
 	}
-	r := beginRecord(ctx, results.KindRun, s.config)
+	r := BeginRecord(ctx, results.KindRun, s.config)
 	r.Started, r.Run = begin, run
 	paths := map[[2]*streams.Device]string{}
 	for _, m := range s.solver.Plan().Messages {
@@ -82,7 +104,7 @@ func (s *solverRun) newRecord(ctx context.Context, begin time.Time) (*results.Re
 }
 
 // addResult adds the result of the run to a record.
-func (s *solverRun) addResult(r *results.Record, res scheme.Result, setup time.Duration) {
+func (s *Run) addResult(r *results.Record, res scheme.Result, setup time.Duration) {
 	run := r.Run
 	run.Iterations = int(s.solver.Done())
 	run.Stopped = results.Stop(res.Stopped)
@@ -129,7 +151,7 @@ func norms(c scheme.Check) results.Norms {
 
 // recordWriter returns a function that writes the record of a run as it is now, marked as interrupted, if a record is
 // requested, and returns a text that describes it. complete adds missing parts of the record; it may be nil.
-func (s *solverRun) recordWriter(r *results.Record, complete func(run *results.Run)) func() string {
+func (s *Run) recordWriter(r *results.Record, complete func(run *results.Run)) func() string {
 	now, run := *r, *r.Run
 	return func() string {
 		name := s.config.Output.Record
@@ -151,7 +173,7 @@ func (s *solverRun) recordWriter(r *results.Record, complete func(run *results.R
 
 // writePartial calls write as soon as the context of a run of several processes ends, until end is called: their
 // launcher may kill them soon after the signal, mpirun of Open MPI 5 after a quarter of a second.
-func (s *solverRun) writePartial(ctx context.Context, write func() string) (end func()) {
+func (s *Run) writePartial(ctx context.Context, write func() string) (end func()) {
 	if s.Place.Processes.IsAlone() {
 		return func() {}
 	}
@@ -168,10 +190,10 @@ func (s *solverRun) writePartial(ctx context.Context, write func() string) (end 
 }
 
 // paced reports whether the length of steps depends on the fields.
-func (s *solverRun) paced() bool { return s.config.Time != nil && s.config.TimeStep() == 0 }
+func (s *Run) paced() bool { return s.config.Time != nil && s.config.TimeStep() == 0 }
 
 // history returns the checks of a run, also those before a restart. measured are measures by check.
-func (s *solverRun) history(all []scheme.Check) (checks []results.Check) {
+func (s *Run) history(all []scheme.Check) (checks []results.Check) {
 	checks = slices.DeleteFunc(slices.Clone(s.earlier), func(c results.Check) bool {
 		return c.Iteration%s.config.Stop.CheckEvery != 0 // at the end of an earlier part
 	})

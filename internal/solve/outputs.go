@@ -1,4 +1,4 @@
-package main
+package solve
 
 import (
 	"context"
@@ -22,18 +22,18 @@ type liveOutputs struct {
 	events []*scheme.Event
 }
 
-// outputsOf returns the description of a setup for outputs that are written while a run goes on.
-func outputsOf(s *solvers.Setup) *series.Run {
+// Outputs returns the description of a setup for outputs that are written while a run goes on.
+func Outputs(s *solvers.Setup) *series.Run {
 	return &series.Run{Place: s.Place, Element: s.Problem.Element, Spacing: s.Problem.Spacing,
 		Coordinate: s.Problem.Coordinate}
 }
 
-// seriesOf returns the series of a config, by default of some fields.
-func seriesOf(c *configs.Run, fields []string) (all []series.SeriesSpec) {
+// Series returns the series of a config, by default of some fields.
+func Series(c *configs.Run, fields []string) (all []series.SeriesSpec) {
 	for _, one := range c.Output.Series {
 		spec := series.SeriesSpec{Every: everyOf(one.Every), Format: one.Format, Folder: one.Folder, Name: one.Name,
 			Fields: one.Fields, Ranges: map[int][2]float64{}, Coarsen: one.Coarsen,
-			Element: domain.Element(one.Precision), Attributes: map[string]any{"halox": program(), "config": c}}
+			Element: domain.Element(one.Precision), Attributes: map[string]any{"halox": Program(), "config": c}}
 		if spec.Fields == nil {
 			spec.Fields = fields
 		}
@@ -51,10 +51,10 @@ func seriesOf(c *configs.Run, fields []string) (all []series.SeriesSpec) {
 
 // openOutputs prepares the outputs that are written while the run goes on; close ends them. Their failures go to the
 // record.
-func (s *solverRun) openOutputs(ctx context.Context, r *results.Run) (o *liveOutputs, err error) {
+func (s *Run) openOutputs(ctx context.Context, r *results.Run) (o *liveOutputs, err error) {
 	o = &liveOutputs{}
 	config := s.config.Output
-	run := outputsOf(s.Setup)
+	run := Outputs(s.Setup)
 	run.Failed = func(output string, e error) error {
 		e = fmt.Errorf("%s: %w", output, e)
 		if config.OnError == configs.OnErrorStop {
@@ -109,7 +109,7 @@ func (s *solverRun) openOutputs(ctx context.Context, r *results.Run) (o *liveOut
 	if err := s.Place.Agree(ctx, "begin the outputs", err); err != nil || len(config.Series) == 0 {
 		return o, err
 	}
-	if o.writer, err = series.NewWriter(ctx, run, seriesOf(s.config, fields)); err != nil {
+	if o.writer, err = series.NewWriter(ctx, run, Series(s.config, fields)); err != nil {
 		return o, err
 	}
 	if !o.writer.InBackground() && s.writes() {

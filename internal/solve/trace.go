@@ -1,4 +1,4 @@
-package main
+package solve
 
 import (
 	"context"
@@ -6,54 +6,27 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/spf13/pflag"
-
 	"github.com/halox/halox/internal/interrupt"
 	collect "github.com/halox/halox/internal/tracing"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/trace"
-	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
-// traceFlags are the flags of halox run that ask for a trace.
-type traceFlags struct {
-	file        string // "" for none
-	steps, skip int64
-}
-
-// add adds the flags to a command's.
-func (f *traceFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.file, "trace", "",
-		"write a trace of all streams to this JSON `file`, for Perfetto and halox plot")
-	flags.Int64Var(&f.steps, "trace-steps", 20, "number of traced steps")
-	flags.Int64Var(&f.skip, "trace-skip", 5, "number of steps before the traced steps; fewer in short runs")
-}
-
-// check rejects invalid values, and a scheme that cannot be traced.
-func (f *traceFlags) check(flags *pflag.FlagSet, s string) error {
-	switch {
-	case f.file == "" && flags.Changed("trace-steps"):
-		return errors.New("--trace-steps: needs --trace")
-	case f.file == "" && flags.Changed("trace-skip"):
-		return errors.New("--trace-skip: needs --trace")
-	case f.steps < 1 || f.steps > streams.MaxTracedSteps:
-		return fmt.Errorf("--trace-steps: must be between 1 and %d, got %d", streams.MaxTracedSteps, f.steps)
-	case f.skip < 0:
-		return fmt.Errorf("--trace-skip: must be at least 0, got %d", f.skip)
-	case f.file != "" && s == string(scheme.Ranks):
-		return fmt.Errorf("--trace: must not be set with exchange.scheme %s: its steps run inside kernels", s)
-	}
-	return nil
+// Trace says which steps are traced.
+type Trace struct {
+	File  string // of the trace; "" for none
+	Steps int64  // number of traced steps
+	Skip  int64  // steps before them, fewer in short runs
 }
 
 // beginTrace switches tracing on. The solver and the run make their streams later.
-func (s *solverRun) beginTrace(f traceFlags) error {
-	if f.file == "" {
+func (s *Run) beginTrace(f Trace) error {
+	if f.File == "" {
 		return nil
 	}
-	skip := min(f.skip, max(0, int64(s.config.Stop.Iterations)-f.steps))
-	t := &tracing{file: f.file, window: streams.Window{First: skip + 1, Last: skip + f.steps}}
+	skip := min(f.Skip, max(0, int64(s.config.Stop.Iterations)-f.Steps))
+	t := &tracing{file: f.File, window: streams.Window{First: skip + 1, Last: skip + f.Steps}}
 	var err error
 	t.tracer, err = streams.NewTracer(s.ownDevices(), t.window)
 	s.tracing = t
@@ -61,7 +34,7 @@ func (s *solverRun) beginTrace(f traceFlags) error {
 }
 
 // endTrace writes the trace, a partial one if the run failed.
-func (s *solverRun) endTrace(ctx context.Context, r *results.Record, failure error) error {
+func (s *Run) endTrace(ctx context.Context, r *results.Record, failure error) error {
 	t := s.tracing
 	if t == nil {
 		return nil

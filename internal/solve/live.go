@@ -1,4 +1,4 @@
-package main
+package solve
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 // liveEvery is the least time between two pictures of --live.
 const liveEvery = 500 * time.Millisecond
 
-// checkLive returns an error if --live is set and notes is not a terminal that can show pictures.
-func checkLive(set bool, notes io.Writer) error {
+// CheckLive returns an error if --live is set and notes is not a terminal that can show pictures.
+func CheckLive(set bool, notes io.Writer) error {
 	switch {
 	case !set:
 		return nil
@@ -35,7 +35,7 @@ func checkLive(set bool, notes io.Writer) error {
 // withLive adds an event that draws a picture of the first field, or of the first picture of the config, above the bar,
 // if --live is set. It is due again after liveEvery, or after ten times the time that it took. end draws the last
 // picture.
-func (s *solverRun) withLive(bar *progress.Bar, events []*scheme.Event) (
+func (s *Run) withLive(bar *progress.Bar, events []*scheme.Event) (
 	all []*scheme.Event, end func(ctx context.Context, last scheme.Result) error,
 ) {
 	if !s.live {

@@ -1,4 +1,4 @@
-package main
+package solve
 
 import (
 	"cmp"
@@ -20,20 +20,21 @@ import (
 	"github.com/halox/halox/halo/checkpoint"
 	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/internal/interrupt"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers/scheme"
 )
 
-// inFolder is the value of --restart without a folder: that of the config.
-const inFolder = "the folder of the config"
+// InFolder is the value of --restart without a folder: that of the config.
+const InFolder = "the folder of the config"
 
-// restartedFrom returns the newest whole checkpoint in the folder of --restart, and the config that continues from it.
+// Restarted returns the newest whole checkpoint in the folder of --restart, and the config that continues from it.
 // read reads the config with more overrides.
-func restartedFrom(
-	ctx context.Context, folder string, g *processGroup, c *configs.Run, notes io.Writer,
+func Restarted(
+	ctx context.Context, folder string, p *mpi.Processes, c *configs.Run, notes io.Writer,
 	read func(set ...string) (*configs.Run, error),
-) (*restart, *configs.Run, error) {
-	named := folder != inFolder
+) (*Restart, *configs.Run, error) {
+	named := folder != InFolder
 	switch {
 	case folder == "":
 		return nil, c, nil
@@ -45,7 +46,7 @@ func restartedFrom(
 	}
 	interrupt.During(ctx, "reading the checkpoint", nil)
 	interrupt.Limit(ctx, interrupt.None)
-	saved, rejected, err := checkpoint.Find(ctx, g.Processes, folder)
+	saved, rejected, err := checkpoint.Find(ctx, p, folder)
 	for _, reason := range rejected {
 		fmt.Fprintln(notes, reason)
 	}
@@ -53,9 +54,9 @@ func restartedFrom(
 		fmt.Fprintf(notes, "%s has no checkpoint: the run starts from the beginning\n", folder)
 		return nil, c, nil
 	}
-	from := &restart{Checkpoint: saved}
+	from := &Restart{Checkpoint: saved}
 	if err == nil {
-		err = cmp.Or(saved.Attributes(&from.run), from.run.check(saved.Path))
+		err = cmp.Or(saved.Attributes(&from.run), from.run.Check(saved.Path))
 	}
 	if err != nil {
 		return nil, c, command.As(command.Config, fmt.Errorf("--restart: %w", err))
@@ -78,8 +79,8 @@ func restartedFrom(
 	return from, c, nil
 }
 
-// check returns an error unless the hash of the grid is that of the config, so that both are of one run.
-func (g savedGrid) check(path string) error {
+// Check returns an error unless the hash of the grid is that of the config, so that both are of one run.
+func (g Grid) Check(path string) error {
 	want, err := gridHash(g.Config)
 	if g.GridHash == "" || err == nil && g.GridHash == want {
 		return nil
@@ -167,7 +168,7 @@ func different(a, b map[string]any) (names []string) {
 // saver writes the checkpoints of a run; nil for a run without them.
 type saver struct {
 	*checkpoint.Writer
-	run    *solverRun
+	run    *Run
 	event  *scheme.Event
 	record *results.Run
 	keep   func() string // writes the record as it is
@@ -175,7 +176,7 @@ type saver struct {
 }
 
 // newSaver prepares the checkpoints of a run. close ends them.
-func (s *solverRun) newSaver(ctx context.Context, record *results.Record) (*saver, error) {
+func (s *Run) newSaver(ctx context.Context, record *results.Record) (*saver, error) {
 	c := s.config.Checkpoint
 	if c == nil {
 		return nil, nil
@@ -248,7 +249,7 @@ func (v *saver) write(ctx context.Context, so scheme.Result) error {
 	if err != nil {
 		return err
 	}
-	saved := savedRun{savedGrid: savedGrid{s.config, hash}, Halox: program(), Step: so.Step, Length: so.Length,
+	saved := savedRun{Grid: Grid{s.config, hash}, Halox: Program(), Step: so.Step, Length: so.Length,
 		StartMeasures: v.record.StartMeasures, History: s.history(so.History)}
 	if s.config.Solver != configs.SolverLaplace {
 		saved.Time = s.solver.Time()
