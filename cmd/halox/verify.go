@@ -109,7 +109,8 @@ func (f *verifyFlags) verify(ctx context.Context, g *processGroup, out, notes io
 			full.Size[:len(w.Problem.Spacing)])
 	}
 	v := &verify.Verifier{
-		Setup: w, Steps: min(config.Stop.Iterations, verifySteps), Limit: solve.WaitLimit, Out: command.Of(ctx).Verdicts(out),
+		Setup: w, Steps: min(config.Stop.Iterations, verifySteps), Limit: solve.WaitLimit,
+		Out:    command.Of(ctx).Verdicts(out),
 		During: func(doing string) { interrupt.During(ctx, doing, nil) },
 	}
 	if litmusOnly {

@@ -173,6 +173,8 @@ type saver struct {
 	record *results.Run
 	keep   func() string // writes the record as it is
 	stops  []func()
+	every  time.Duration // between checkpoints
+	due    *time.Timer   // of the next one; nil without checkpoint.every.minutes
 }
 
 // newSaver prepares the checkpoints of a run. close ends them.
@@ -216,19 +218,9 @@ func (s *Run) newSaver(ctx context.Context, record *results.Record) (*saver, err
 		v.event.Next = scheme.Every(int64(c.Every.Steps))
 	}
 	if c.Every.Minutes > 0 {
-		every := time.NewTicker(time.Duration(c.Every.Minutes * float64(time.Minute)))
-		ended := make(chan struct{})
-		v.stops = append(v.stops, every.Stop, func() { close(ended) })
-		go func() {
-			for {
-				select {
-				case <-every.C:
-					v.event.Request()
-				case <-ended:
-					return
-				}
-			}
-		}()
+		v.every = time.Duration(c.Every.Minutes * float64(time.Minute))
+		v.due = time.AfterFunc(v.every, v.event.Request)
+		v.stops = append(v.stops, func() { v.due.Stop() })
 	}
 	v.stops = append(v.stops, interrupt.OnRequest(v.event.Request))
 	return v, nil
@@ -245,6 +237,9 @@ func (v *saver) events() []*scheme.Event {
 // write begins a checkpoint of the steps so far.
 func (v *saver) write(ctx context.Context, so scheme.Result) error {
 	s := v.run
+	if v.due != nil {
+		v.due.Reset(v.every)
+	}
 	hash, err := gridHash(s.config)
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package solve runs the problem of a config: it opens devices, runs steps, writes checkpoints and outputs, and fills in
-// the record.
+// Package solve runs the problem of a config: it opens devices, runs steps, writes checkpoints and outputs, and fills
+// in the record.
 package solve
 
 import (
@@ -135,8 +135,8 @@ func openWorking(
 	}
 }
 
-// Solve solves the problem and writes the outputs. It prints a summary to out, and progress and messages to notes. After
-// a failure it writes a record of the completed steps. begin is when the command began.
+// Solve solves the problem and writes the outputs. It prints a summary to out, and progress and messages to notes.
+// After a failure it writes a record of the completed steps. begin is when the command began.
 func (s *Run) Solve(ctx context.Context, begin time.Time, out, notes io.Writer) error {
 	record, err := s.newRecord(ctx, begin)
 	if err != nil {
