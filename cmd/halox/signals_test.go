@@ -26,7 +26,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// soakVariable says how long TestSignalsAtAnyMoment goes on, such as 1h. Otherwise it has a few rounds.
+// soakVariable says how long TestSignalsAtAnyMoment and TestKilledRuns go on, such as 1h. Otherwise they have a few rounds.
 const soakVariable = "HALOX_TEST_SIGNALS"
 
 // Whenever commands are told to stop, once or more, or are killed: each file that they write is whole or as it was
