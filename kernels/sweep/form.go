@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -245,18 +246,25 @@ func (n *plan) form() form {
 	case f.dims == 2:
 		f.prefetch, f.bounds = 2, n.bounds(n.registers(1))
 		f.shapes = shapesOf([]int{8, 32, 16, 4}, [2]int{256, 1}, [2]int{128, 1})
-	default:
-		f.bounds = n.bounds(n.registers(1))
-		f.shapes = shapesOf([]int{4, 5, 6, 8, 12, 3}, [2]int{32, 8}, [2]int{64, 4}, [2]int{32, 4})
-		if n.depth() > 2 {
-			f.prefetch, f.shapes = 2, shapesOf([]int{12, 16, 8, 6}, [2]int{32, 8}, [2]int{64, 4}, [2]int{32, 4})
+	case n.depth() > 2:
+		f.prefetch, f.bounds = 2, n.bounds(n.registers(1))
+		f.shapes = shapesOf([]int{12, 16, 8, 6}, [2]int{32, 8}, [2]int{64, 4}, [2]int{32, 4})
+	default: // values that are read once need registers for a short time
+		f.bounds = n.bounds(n.registers(1) * 4 / 5)
+		if n.group == 2 { // on an H200 a fused stage gains more by threads than it loses by spilling some values
+			f.fused.bounds = n.bounds(n.registers(1) * 18 / 25)
 		}
+		f.shapes = shapesOf([]int{4, 5, 6, 8, 12, 24, 3}, [2]int{32, 8}, [2]int{64, 4}, [2]int{32, 4})
 	}
 	f.measured = n.bounds(n.registers(1) + n.measuredRegisters())
-	if f.way == severalLayers {
+	switch {
+	case f.way == severalLayers:
 		f.measured = f.bounds
-	} else if n.point.Sums != sums.Fast && !f.scarce() { // slabs have sums of few terms and of many
-		f.fused = fusedBounds{f.bounds, n.bounds(n.registers(1) + n.measuredRegisters()*3/2)}
+	case f.scarce():
+	case n.point.Sums == sums.Fast:
+		f.fused = fusedBounds{cmp.Or(f.fused.bounds, f.bounds), f.measured}
+	default: // slabs have sums of few terms and of many
+		f.fused = fusedBounds{cmp.Or(f.fused.bounds, f.bounds), n.bounds(n.registers(1) + n.measuredRegisters()*3/2)}
 	}
 	return f
 }

@@ -124,14 +124,10 @@ func (k *launchPlan) isSmall() bool { return k.kernel == "sweep_small" || k.kern
 func (k *launchPlan) blocks() int64 { return int64(k.grid[0]) * int64(k.grid[1]) * int64(k.grid[2]) }
 
 // grouped reports whether all rows of a box can be swept in groups: they are aligned in all arrays, and all values
-// of and around the groups are within the arrays.
+// that a group needs are within the arrays.
 func (n *plan) grouped(arrays []kernels.Array, b domain.Box) bool {
-	group := int64(n.group)
-	around := b.Grow(n.radius())
-	around.Lo[0] -= n.group - 1
-	around.Hi[0] += n.group - 1
-	head := int64(-1)
-	for _, a := range arrays {
+	group, head := int64(n.group), int64(-1)
+	for i, a := range arrays {
 		l, size := a.Layout, int64(a.Layout.ElementSize)
 		if l.Uniform() {
 			continue
@@ -144,7 +140,11 @@ func (n *plan) grouped(arrays []kernels.Array, b domain.Box) bool {
 			return false
 		}
 		head = h
-		if l.Offset(around.Lo) < 0 || l.Offset(around.Hi.Sub(domain.Vec{1, 1, 1})) >= l.Length {
+		read := b
+		read.Lo[0] -= int(h)
+		read.Hi[0] = read.Lo[0] + int(ceil(int64(b.Hi[0]-read.Lo[0]), group)*group)
+		read = read.Grow(n.radiusOf(i))
+		if l.Offset(read.Lo) < 0 || l.Offset(read.Hi.Sub(domain.Vec{1, 1, 1})) >= l.Length {
 			return false
 		}
 	}

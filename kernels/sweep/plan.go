@@ -126,6 +126,16 @@ func (n *plan) radius() (all domain.Radius) {
 	return all
 }
 
+// radiusOf returns the radius in which an array is read.
+func (n *plan) radiusOf(array int) domain.Radius {
+	for _, r := range n.reads {
+		if r.array == array {
+			return r.footprint.Radius()
+		}
+	}
+	return domain.Radius{}
+}
+
 // layerOf splits an offset into the layer and the row within it.
 func (n *plan) layerOf(o domain.Vec) (layer, row int) {
 	if n.point.Dims == 3 {

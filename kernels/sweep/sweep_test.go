@@ -344,6 +344,34 @@ func TestGroupsOfPartsOfAMemory(t *testing.T) {
 	}
 }
 
+// A table along x without ghosts does not prevent groups: a group reads only its own points of it.
+func TestGroupsBesideATable(t *testing.T) {
+	devices := test.Must(streams.HostPlatform(1).Open())(t)
+	defer streams.CloseAll(devices)
+	n := test.Must(newPlan(Point{Name: "scaled", Dims: 3, CUDA: "scaled", Go: func(*Row) {}}, []Access{
+		{Name: "u", Element: "float64", Footprint: stencil.Footprint{{-1, 0, 0}, {1, 0, 0}}},
+		{Name: "table", Element: "float64", Footprint: stencil.Footprint{{}}},
+		{Name: "next", Element: "float64", Write: true},
+	}))(t)
+	owned := domain.Box{Hi: domain.Vec{16, 4, 4}}
+	l := test.Must(domain.NewLayout(owned, domain.UniformRadius(3, 1), 8))(t)
+	table := test.Must(domain.NewLayout(owned, domain.Radius{}, 8))(t).Constant([3]bool{1: true, 2: true})
+	m := test.Must(devices[0].Alloc(2*l.Bytes() + table.Bytes()))(t)
+	defer m.Close()
+	arrays := []kernels.Array{
+		{Data: m.Span(0, l.Bytes()), Layout: l}, {Data: m.Span(2*l.Bytes(), table.Bytes()), Layout: table},
+		{Data: m.Span(l.Bytes(), l.Bytes()), Layout: l},
+	}
+	inner := domain.Box{Lo: domain.Vec{1, 1, 1}, Hi: domain.Vec{15, 3, 3}}
+	if !n.grouped(arrays, owned) || !n.grouped(arrays, inner) {
+		t.Error("no groups")
+	}
+	arrays[0].Layout, arrays[0].Data = table, arrays[1].Data // has no points at the left of the first one
+	if n.grouped(arrays, owned) {
+		t.Error("groups beyond the array")
+	}
+}
+
 // Threads have no more points than a RunningSum of sums.cuh supports, in boxes of any size.
 func TestThreadsHaveFewTerms(t *testing.T) {
 	const most = 1 << 11
