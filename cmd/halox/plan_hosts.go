@@ -169,9 +169,15 @@ func (h *hostsFlags) forecast(c *configs.Run) (f forecast.Forecast, err error) {
 	}
 	f.Problem = forecast.Problem{Grid: problem.Grid, Width: problem.Field().Width, Element: problem.Element.Size()}
 	f.Devices, f.Hosts = h.devices, forecast.Doubled(h.hosts)
+	var name string
+	for _, s := range option.Stencils(problem.Grid.Dims) {
+		if s.Kind.Points == c.Stencil.Points && string(s.Kind.Shape) == c.Stencil.Shape {
+			name = s.Name
+		}
+	}
 	f.Wanted = forecast.Wanted{
 		Scheme: c.Exchange.Scheme, Order: c.Exchange.Order, Path: string(c.Exchange.Path),
-		Precision: string(c.Precision), StencilPoints: c.Stencil.Points, Dims: problem.Grid.Dims,
+		Precision: string(c.Precision), Stencil: name, Dims: problem.Grid.Dims,
 		OverProcesses: func(name string) bool { return scheme.Scheme(name).Needs().Processes },
 	}
 	if c.Decomposition == nil {

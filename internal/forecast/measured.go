@@ -19,7 +19,7 @@ const auto = "auto"
 type Wanted struct {
 	Scheme, Order, Path string // of the config; Scheme and Path may be "auto"
 	Precision           string
-	StencilPoints       int
+	Stencil             string                   // name in records, as "9-point-star"; "" for none
 	Dims                int                      // of the grid
 	OverProcesses       func(scheme string) bool // whether a scheme runs over several processes
 }
@@ -143,7 +143,7 @@ func (m *MeasuredFile) stepOf(w Wanted, p Problem, row results.Row) (s sample, o
 	if !measured || row.Unit(results.Step) != "us" || !wanted || !w.OverProcesses(name) || row.Text("norms") != "" ||
 		row.Text("steps_per_exchange") != "" ||
 		row.Text("precision") != w.Precision ||
-		row.Text("stencil") != fmt.Sprintf("%d-point", w.StencilPoints) {
+		row.Text("stencil") != w.Stencil {
 		return s, false
 	}
 	if path := w.Path; path != auto && row.Text("path") != "" && row.Text("path") != path &&

@@ -14,7 +14,7 @@ import (
 	"github.com/halox/halox/results"
 )
 
-var anyStep = Wanted{Scheme: auto, Path: auto, Precision: "float64", StencilPoints: 7, Dims: 3, OverProcesses: func(string) bool { return true }}
+var anyStep = Wanted{Scheme: auto, Path: auto, Precision: "float64", Stencil: "7-point", Dims: 3, OverProcesses: func(string) bool { return true }}
 
 // stepRow is a step of a cube.
 func stepRow(scheme, path string, points, devices int, us float64) results.Row {
