@@ -617,9 +617,9 @@ auto_line() {
 
 # equations runs equations from config files on one GPU next to what they are compared with, three times in turns: the
 # Laplacian next to solver heat, div(kappa, u) with a source next to the driver's copy, and two samples next to the example
-# programs. CUBE, SQUARE, SCHEMES and BACKEND name other sizes, schemes and another backend.
+# programs. CUBE, SQUARE, STEPS, SCHEMES, DEVICES and BACKEND name other sizes, steps, schemes, devices and another backend.
 equations() {
-	local LC_ALL=C cube=${CUBE:-512} square=${SQUARE:-8192} begin=$SECONDS to=$records backend=${BACKEND-cuda} scheme turn
+	local LC_ALL=C cube=${CUBE:-512} square=${SQUARE:-8192} begin=$SECONDS to=$records backend=${BACKEND-cuda} count=${DEVICES:-1} scheme turn
 	local common="grid: {size: [$cube, $cube, $cube]}"
 	mkdir -p "$to"
 	: >"$out/equations.rates"
@@ -635,8 +635,9 @@ equations() {
 		echo "solver: equation" && echo "$common" && echo "constants: {kappa: 1 + 0.5*sin(7*x*y*z)}"
 		echo "fields: {u: {initial: x*y*z}}" && echo "equations: {u: 'div(kappa, u) + sin(3*x)'}" && echo "time: {dt: 1.0e-8}"
 	} >"$out/varied.yaml"
+	sed "s/'div(kappa, u) + sin(3\*x)'/'lap(u) + sin(3*x)'/; /kappa/d" "$out/varied.yaml" >"$out/source.yaml"
 	ran() { # CASE SIDE FILE SCHEME STEPS FLAGS...
-		"$bundle/halox" run "$3" --record "$out/equation.json" --set "devices.backend=$backend" --set devices.count=1 --set precision=float64 \
+		"$bundle/halox" run "$3" --record "$out/equation.json" --set "devices.backend=$backend" --set "devices.count=$count" --set precision=float64 \
 			--set "exchange.scheme=$4" --set "stop.iterations=$5" "${@:6}" >"$out/equation.log" 2>&1 || { said "$1" "$4"; return; }
 		"$bundle/halox" results "$out/equation.json" --format csv | awk -F, -v of="$1 $4 $2" '
 			NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
@@ -644,7 +645,7 @@ equations() {
 		rm -f "$out/equation.json"
 	}
 	example_ran() { # NAME SIZE SCHEME STEPS
-		"$bundle/examples/$1" --backend "$backend" --devices 1 --size "$2" --scheme "$3" --steps "$4" >"$out/equation.log" 2>&1 || { said "$1" "$3"; return; }
+		"$bundle/examples/$1" --backend "$backend" --devices "$count" --size "$2" --scheme "$3" --steps "$4" >"$out/equation.log" 2>&1 || { said "$1" "$3"; return; }
 		sed -n "s|.* scheme [a-z-]*: \(.*\) updates/s\$|$1 $3 other \1|p" "$out/equation.log" >>"$out/equations.rates"
 	}
 	said() { # CASE SCHEME
@@ -657,6 +658,8 @@ equations() {
 			ran lap file text.yaml "$scheme" "${STEPS:-400}"
 			ran lap other heat.yaml "$scheme" "${STEPS:-400}"
 		done
+		ran source file source.yaml fused "${STEPS:-400}"
+		ran source other heat.yaml fused "${STEPS:-400}"
 		ran varied file varied.yaml fused "${STEPS:-400}"
 		timed copy 60 "$bundle/halox" bench sweep --stencils 7-point --points-3d "$cube" --precisions float64 --norms 0 --backend "$backend" \
 			--record "$out/copy.json" >/dev/null
