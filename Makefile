@@ -1,7 +1,7 @@
 # `make help` prints each target with its comment.
 
 GO      ?= go
-SAMPLE  ?= configs/heat3d.yaml
+SAMPLE  ?= configs/grayscott.yaml
 
 # The packages whose tests use devices: GPUs if there are any.
 DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels kernels/flags kernels/pack kernels/reduce kernels/rows kernels/step kernels/sweep kernels/temporal halo halo/ranks solvers solvers/scheme cmd/halox internal/bench/links internal/bench/ranks internal/bench/trial internal/verify examples/wave examples/grayscott examples/acoustic examples/lbm examples/reduction examples/power examples/particles examples/diffusion halo/packing

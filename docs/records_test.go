@@ -16,6 +16,7 @@ import (
 
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/results/trace"
 )
 
@@ -223,6 +224,48 @@ func (p *page) record(file string) (*results.Record, error) {
 	}
 	p.records[file] = r
 	return r, nil
+}
+
+// The chart of the README has the fastest row of each scheme in these records. UPDATE=1 writes it.
+func TestChartDrawsWhatRecordsSay(t *testing.T) {
+	const file = "images/at-a-glance.svg"
+	var p page
+	panel := func(metric results.Metric, points string, better func(...float64) float64) (c plot.Curves) {
+		for _, scheme := range []string{"two-stream", "fused", "blocked", "resident"} {
+			curve := plot.Curve{Name: scheme, X: []float64{1, 2, 4}}
+			for _, devices := range []string{"1", "2", "4"} {
+				best := 0.
+				for _, name := range []string{"schemes-float64", "schemes-steps", "scaling-blocked"} {
+					for _, row := range test.Must(p.record("h100x4/performance/" + name + ".json"))(t).Rows {
+						v, ok := row.Get(metric)
+						if ok && has(row, []string{"scheme=" + scheme, "points=" + points, "devices=" + devices}) && row.Text("mode") != "weak" {
+							best = better(v.Median, cmp.Or(best, v.Median))
+						}
+					}
+				}
+				curve.Y = append(curve.Y, best)
+			}
+			c.Curves = append(c.Curves, curve)
+		}
+		return c
+	}
+	large := panel(results.Updates, "512", func(v ...float64) float64 { return slices.Max(v) })
+	for _, c := range large.Curves {
+		for i := range c.Y {
+			c.Y[i] /= 1e9
+		}
+	}
+	small := panel(results.Step, "64", func(v ...float64) float64 { return slices.Min(v) })
+	large.XLabel, large.YLabel, large.LinearY = "H100 GPUs, 512³ points", "updates per second (billions)", true
+	small.XLabel, small.YLabel, small.LinearY = "H100 GPUs, 64³ points", "microseconds per step", true
+	var got bytes.Buffer
+	test.Check(t, plot.Encode(&got, ".svg", plot.Panels{Panels: []plot.Curves{large, small}}))
+	if os.Getenv("UPDATE") != "" {
+		test.Check(t, os.WriteFile(file, got.Bytes(), 0o644))
+	}
+	if read(t, file) != got.String() {
+		t.Errorf("%s does not draw the records; UPDATE=1 go test ./docs -run Records writes it", file)
+	}
 }
 
 // madeBy is such as "0.2.0 at 95df59a".

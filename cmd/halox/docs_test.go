@@ -36,19 +36,6 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// readmeBlock returns the first code block of the README after a heading.
-func readmeBlock(t *testing.T, heading string) string {
-	t.Helper()
-	_, section, _ := strings.Cut(page(t, "README.md"), "\n## "+heading+"\n")
-	_, block, _ := strings.Cut(section, "```")
-	_, block, _ = strings.Cut(block, "\n") // the language
-	block, _, found := strings.Cut(block, "```")
-	if !found {
-		t.Fatalf("the README has no code under %q", heading)
-	}
-	return block
-}
-
 // The commands of pages have the flags and arguments that they show, and what they read from the repository is there.
 func TestCommandsOfPages(t *testing.T) {
 	inBlock := regexp.MustCompile(`(?m)^(?:(?:mpirun|srun) .*? )?(?:\./)?halox ([a-z][^#\n]*)`)
@@ -162,9 +149,10 @@ func flagTable(root *cobra.Command) string {
 	return text
 }
 
-// The config that the README shows is whole, and its solution is the exact one.
-func TestConfigOfTheREADME(t *testing.T) {
-	_, r := run(t, readmeBlock(t, "The config"), "--set", "grid.size=[16,8,8]", "--set", "stop.iterations=100", "--set", "devices.backend=host",
+// The config that a page shows is whole, and its solution is the exact one.
+func TestConfigOfThePage(t *testing.T) {
+	config := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindStringSubmatch(page(t, "docs/how-to/write-a-config.md"))
+	_, r := run(t, config[1], "--set", "grid.size=[16,8,8]", "--set", "stop.iterations=100", "--set", "devices.backend=host",
 		"--set", "output.picture=null", "--set", "output.field=null")
 	if *r.Run.Error.Max <= 0 || *r.Run.Error.Max > 0.01 {
 		t.Errorf("it is %v off", *r.Run.Error.Max)
@@ -176,16 +164,13 @@ func TestConfigOfTheREADME(t *testing.T) {
 func TestCommandsOfTheREADME(t *testing.T) {
 	testdevices.Once(t)
 	for name, text := range map[string]string{
-		"README": "```\n" + readmeBlock(t, "Use") + "```\n", "tutorial": page(t, "docs/tutorials/first-run.md"),
+		"README": page(t, "README.md"), "tutorial": page(t, "docs/tutorials/first-run.md"),
 		"equations": page(t, "docs/tutorials/your-equation.md"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			t.Setenv("HALOX_DEVICES_BACKEND", "host")
 			t.Setenv("HALOX_DEVICES_COUNT", "2")
-			if name == "README" {
-				t.Setenv("HALOX_STOP_ITERATIONS", "5")
-			}
 			var printed strings.Builder
 			commands, named := 0, regexp.MustCompile("`(\\w+\\.yaml)`")
 			for _, block := range regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
