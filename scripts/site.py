@@ -29,7 +29,7 @@ def on_files(files, config):
     return files
 
 
-SOURCES = {"", ".go", ".cu", ".cuh", ".sh", ".tmpl"}
+SOURCES = {"", ".cff", ".go", ".cu", ".cuh", ".sh", ".tmpl"}
 
 
 def links(page):
