@@ -228,6 +228,22 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// The README fits into two minutes of reading, and its Go is of the programs of pages, which are run.
+func TestREADME(t *testing.T) {
+	text := read(t, "../README.md")
+	if lines, words := strings.Count(text, "\n"), len(strings.Fields(text)); lines > 120 || words > 1200 {
+		t.Errorf("the README has %d lines and %d words, more than 120 and 1200", lines, words)
+	}
+	programs := read(t, "tutorials/halo-exchange.md") + read(t, "tutorials/point-function.md")
+	for _, block := range blocks(text, "go") {
+		for line := range strings.Lines(block) {
+			if !strings.Contains(programs, strings.TrimSpace(line)) {
+				t.Errorf("no tutorial has %q", line)
+			}
+		}
+	}
+}
+
 // The page of environment variables names all variables of the code, and no others. The messages on the page of errors
 // are in the code: of each, the longest part without "...".
 func TestNamesOfTheCode(t *testing.T) {
