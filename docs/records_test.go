@@ -238,7 +238,8 @@ func TestChartDrawsWhatRecordsSay(t *testing.T) {
 				for _, name := range []string{"schemes-float64", "schemes-steps", "scaling-blocked"} {
 					for _, row := range test.Must(p.record("h100x4/performance/" + name + ".json"))(t).Rows {
 						v, ok := row.Get(metric)
-						if ok && has(row, []string{"scheme=" + scheme, "points=" + points, "devices=" + devices}) && row.Text("mode") != "weak" {
+						where := []string{"scheme=" + scheme, "points=" + points, "devices=" + devices}
+						if ok && has(row, where) && row.Text("mode") != "weak" {
 							best = better(v.Median, cmp.Or(best, v.Median))
 						}
 					}
