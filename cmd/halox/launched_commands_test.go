@@ -31,7 +31,7 @@ func TestLaunchedCommands(t *testing.T) {
 			}},
 			"plan as a graph": {[]string{"plan", config, "--dot"}, []string{"digraph halox", `"cluster host 1 of rank 1"`}},
 			"plan of parts":   {[]string{"plan", config, "--set", "decomposition=[1, 1, 2]", "--set", "devices.count=1"}, []string{"decomposition 1 x 1 x 2 on 2 CPU devices of 2 processes"}},
-			"verify":          {[]string{"verify", config}, []string{"\nall ", "checks hold", "scheme assisted by staged and mpi: 20 steps on 4 CPU devices of 2 processes", "ok    ranks of 4 devices of 2 processes on one host: one rank receives simultaneous puts of all ranks"}},
+			"verify":          {[]string{"verify", config}, []string{"\nall ", "checks hold", "scheme assisted serial by staged and mpi: 20 steps on 4 CPU devices of 2 processes", "ok    ranks of 4 devices of 2 processes on one host: one rank receives simultaneous puts of all ranks"}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				if strings.HasPrefix(name, "plan ") {
