@@ -61,7 +61,7 @@ var faults = []fault{
 	{"Start: no wait for the message", "halo/transfer.go",
 		`range c.from {`, `range c.from[:0] {`},
 	{"Receive: no wait for the message", "streams/worker_group.go",
-		"\treturn on.Wait(s.event)", "\treturn nil"},
+		"\treturn on.Wait(s.event(n))", "\treturn nil"},
 	{"Wait: not for what arrives", "halo/start.go",
 		`done := c.received`, `done := c.sent`},
 	{"Wait: not for what leaves", "halo/transfer.go",
