@@ -257,14 +257,13 @@ func (n *plan) form() form {
 		f.shapes = shapesOf([]int{4, 5, 6, 8, 12, 24, 3}, [2]int{32, 8}, [2]int{64, 4}, [2]int{32, 4})
 	}
 	f.measured = n.bounds(n.registers(1) + n.measuredRegisters())
-	switch {
-	case f.way == severalLayers:
+	if f.way == severalLayers {
 		f.measured = f.bounds
-	case f.scarce():
-	case n.point.Sums == sums.Fast:
+	} else if !f.scarce() {
 		f.fused = fusedBounds{cmp.Or(f.fused.bounds, f.bounds), f.measured}
-	default: // slabs have sums of few terms and of many
-		f.fused = fusedBounds{cmp.Or(f.fused.bounds, f.bounds), n.bounds(n.registers(1) + n.measuredRegisters()*3/2)}
+		if n.point.Sums != sums.Fast { // slabs have sums of few terms and of many
+			f.fused.measured = n.bounds(n.registers(1) + n.measuredRegisters()*3/2)
+		}
 	}
 	return f
 }

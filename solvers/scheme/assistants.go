@@ -205,8 +205,8 @@ func (r *run) newAssistants(d *subdomain, neighbors []int, parts bool) (a *assis
 		return nil, err
 	}
 	r.resources.Add(a.begun)
-	for _, neighbour := range neighbors {
-		h, err := a.newAssistant(neighbour, parts)
+	for _, neighbor := range neighbors {
+		h, err := a.newAssistant(neighbor, parts)
 		if err != nil {
 			return nil, err
 		}
@@ -216,27 +216,27 @@ func (r *run) newAssistants(d *subdomain, neighbors []int, parts bool) (a *assis
 }
 
 // newAssistant makes the assistant for a neighbor, named after one of the directions to it.
-func (a *assistants) newAssistant(neighbour int, parts bool) (h *assistant, err error) {
+func (a *assistants) newAssistant(neighbor int, parts bool) (h *assistant, err error) {
 	d, towards, stages, stored := a.subdomain, domain.Direction{}, len(a.plans), true
-	h = &assistant{neighbor: neighbour, out: make([][]int, stages), in: make([][]int, stages),
+	h = &assistant{neighbor: neighbor, out: make([][]int, stages), in: make([][]int, stages),
 		behindSweep: make([]bool, stages)}
 	for stage := range a.plans {
 		messages := a.messagesOf(stage)
 		for _, i := range d.out[stage] {
-			if m := messages[i]; m.To == neighbour {
+			if m := messages[i]; m.To == neighbor {
 				h.out[stage], towards = append(h.out[stage], i), cmp.Or(towards, m.Dir)
 				stored = stored && m.Path.Traits().Stored
 			}
 		}
 		for _, i := range d.in[stage] {
-			if m := messages[i]; m.From == neighbour {
+			if m := messages[i]; m.From == neighbor {
 				h.in[stage], towards = append(h.in[stage], i), cmp.Or(towards, m.Dir.Opposite())
 				stored = stored && m.Path.Traits().Stored
 				h.behindSweep[stage] = h.behindSweep[stage] || a.remoteWithoutCredit(stage, i)
 			}
 		}
 	}
-	h.name = fmt.Sprintf("assistant of subdomain %d for its neighbor %d in %v", d.rank, neighbour, towards)
+	h.name = fmt.Sprintf("assistant of subdomain %d for its neighbor %d in %v", d.rank, neighbor, towards)
 	if h.arrived, err = d.device.NewSignal("the %s", h.name); err != nil {
 		return nil, err
 	}
