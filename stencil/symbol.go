@@ -1,9 +1,12 @@
 package stencil
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"math"
 	"math/cmplx"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -39,15 +42,21 @@ func (part *linearPart) stableStep(rates []int, order int) (float64, error) {
 	values, largest, growth := []complex128(nil), 0.0, 0.0
 	n := len(rates)
 	symbol := mat.NewDense(2*n, 2*n, nil) // of complex numbers as real matrices of size 2: each eigenvalue also conjugate
+	couplings := make([][]coupling, n)    // in one order, so that all processes get the same bits
+	for i, rate := range rates {
+		couplings[i] = slices.SortedFunc(maps.Keys(part.known[rate]), func(a, b coupling) int {
+			return cmp.Or(cmp.Compare(a.field, b.field), slices.Compare(a.offset[:], b.offset[:]))
+		})
+	}
 	for _, wave := range part.waves() {
 		for i, rate := range rates {
 			sum := make([]complex128, n)
-			for c, factor := range part.known[rate] {
+			for _, c := range couplings[i] {
 				phase := 0.0
 				for a, d := range c.offset {
 					phase += wave[a] * float64(d)
 				}
-				sum[c.field] += cmplx.Rect(factor, phase)
+				sum[c.field] += cmplx.Rect(part.known[rate][c], phase)
 			}
 			for k, v := range sum {
 				symbol.Set(i, k, real(v))
@@ -56,11 +65,11 @@ func (part *linearPart) stableStep(rates []int, order int) (float64, error) {
 				symbol.Set(n+i, k, imag(v))
 			}
 		}
-		var eigen mat.Eigen
-		if !eigen.Factorize(symbol, mat.EigenNone) {
+		of := eigenvalues(symbol)
+		if of == nil {
 			return 0, ErrNoBound
 		}
-		for _, v := range eigen.Values(nil) {
+		for _, v := range of {
 			values, largest, growth = append(values, v), max(largest, cmplx.Abs(v)), max(growth, real(v))
 		}
 	}
@@ -79,6 +88,40 @@ func (part *linearPart) stableStep(rates []int, order int) (float64, error) {
 		return 0, errUnstable
 	}
 	return stable, nil
+}
+
+// eigenvalues returns the eigenvalues of a matrix, nil if they are not found. Gonum 0.17 sometimes panics for a matrix
+// with equal eigenvalues (Dhseqr, after Dlahqr did not converge). Those of the matrix plus a multiple of the identity
+// are then found.
+func eigenvalues(m *mat.Dense) []complex128 {
+	n, _ := m.Dims()
+	for _, share := range []float64{0, 0.37, -0.59} {
+		shift, shifted := share*mat.Norm(m, 1), mat.DenseCopyOf(m)
+		for i := range n {
+			shifted.Set(i, i, m.At(i, i)+shift)
+		}
+		if all := factorized(shifted); all != nil {
+			for i := range all {
+				all[i] -= complex(shift, 0)
+			}
+			return all
+		}
+	}
+	return nil
+}
+
+// factorized returns the eigenvalues of a matrix, nil if gonum fails.
+func factorized(m *mat.Dense) (all []complex128) {
+	defer func() {
+		if recover() != nil {
+			all = nil
+		}
+	}()
+	var eigen mat.Eigen
+	if !eigen.Factorize(m, mat.EigenNone) {
+		return nil
+	}
+	return eigen.Values(nil)
 }
 
 // waves returns wave numbers in radians per point: 12 per axis, or half of them along the last axis, since the symbol
