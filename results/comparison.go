@@ -76,12 +76,13 @@ func (g Group) best() (best Row, ok bool) {
 	return best, ok
 }
 
-// Groups returns the rows of a benchmark of datatypes by workload and direction, in their order. The rows of
+// Groups returns the rows of a benchmark of datatypes by workload, direction and settings, in their order. The rows of
 // a group must be consecutive.
 func (r *Record) Groups() []Group {
 	var all []Group
 	together := func(a, b Row) bool {
-		return a.Workload() == b.Workload() && a.Text("direction") == b.Text("direction")
+		return a.Workload() == b.Workload() && !slices.ContainsFunc([]string{"direction", "memory", "thread_blocks", "busy"},
+			func(label string) bool { return a.Text(label) != b.Text(label) })
 	}
 	for i, row := range r.Rows {
 		if i == 0 || !together(r.Rows[i-1], row) {

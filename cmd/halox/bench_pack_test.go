@@ -111,10 +111,14 @@ func TestBenchFigures(t *testing.T) {
 		contenders []string
 	}{
 		{"pack --figure hand-9 --most 2000", datatypes.ToDevice, []string{"copies", "bypass, sequential scan", "bypass, parallel scan"}},
-		{"pack --figure hand-7 --most 2000 --to pinned", datatypes.ToPinned, []string{"copies", "bypass", "bypass, list pinned"}},
-		{"pack --figure jenkins-4 --most 2000", datatypes.ToPinned, []string{"copies", "tree"}},
+		{"pack --figure hand-7 --most 2000 --to pinned", datatypes.ToPinned, []string{"copies", "bypass", "bypass, list copied each time", "bypass, list pinned"}},
+		{"pack --figure wu-8 --match block=8$", datatypes.ToDevice, []string{"copies", "targeted"}},
+		{"pack --figure wu-14 --match n=1024 --no-check", datatypes.ToDevice, []string{"units"}},
+		{"pack --figure jenkins-4 --most 2000 --match (vector|irregular)", datatypes.ToPinned, []string{"copies", "tree", "targeted"}},
 		{"pingpong --figure jenkins-6 --most 2000", "", []string{"staged, targeted"}},
 		{"pingpong --figure jenkins-6 --most 2000 --paths peer", "", []string{"peer, targeted"}},
+		{"pingpong --figure wu-15 --match n=1024 --no-check", "", []string{"peer", "direct"}},
+		{"pingpong --figure hand-12 --most 3000", "", []string{"peer", "peer, transform, a launch per vector", "peer, copies"}},
 		{"pingpong --figure wu-11 --match n=1024 --no-check", "", []string{"peer", "direct"}},
 	} {
 		plot := filepath.Join(t.TempDir(), "p.svg")

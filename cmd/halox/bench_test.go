@@ -273,15 +273,15 @@ func TestBenchLatency(t *testing.T) {
 			t.Errorf("%+v", row)
 		}
 	}
-	for what, want := range map[string]int{"issue a kernel": 2, "kernel and wait": 2, "kernel to kernel": 2, "event and wait": 2, "event to device": 1, "flag": 1, "message": 3} {
+	for what, want := range map[string]int{"issue a kernel": 2, "kernel and wait": 2, "kernel to kernel": 2, "event and wait": 2, "event to device": 1, "flag": 1, "flag between host and device": 2, "message": 3} {
 		if whats[what] != want {
 			t.Errorf("%s: %d rows, want %d", what, whats[what], want)
 		}
 	}
-	if len(r.Rows) != 13 || r.Kind != results.KindLatency {
+	if len(r.Rows) != 15 || r.Kind != results.KindLatency {
 		t.Errorf("%d rows of %s", len(r.Rows), r.Kind)
 	}
-	if _, r := measure(t, "latency", "--backend", "host", "--device-ids", "0", "--budget", "100us"); len(r.Rows) != 4 {
+	if _, r := measure(t, "latency", "--backend", "host", "--device-ids", "0", "--budget", "100us"); len(r.Rows) != 5 {
 		t.Errorf("of one device: %+v", r.Rows)
 	}
 }

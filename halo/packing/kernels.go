@@ -1,12 +1,14 @@
 package packing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 
 	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/kernels/pack"
+	"github.com/halox/halox/streams"
 )
 
 // The engines of strided pieces.
@@ -52,9 +54,9 @@ func reversed(s pack.Strided) pack.Strided {
 func (p *Packer) targeted(j *Job, t *task) error {
 	l := t.message.Layout
 	switch {
-	case l.Strided() && len(l.Pieces()) == 1:
+	case l.Strided() && len(l.Pieces()) == 1 && p.options.Lanes == 0:
 		return p.move(j, t, []pack.Strided{t.strided(&l.Pieces()[0])})
-	case !l.Strided() && l.MinBlock() == l.MaxBlock():
+	case (!l.Strided() || p.options.Lanes > 0) && l.MinBlock() == l.MaxBlock():
 		return p.listed(j, t, true)
 	}
 	if list := t.message.equalBlocks(); list != nil {
@@ -64,7 +66,7 @@ func (p *Packer) targeted(j *Job, t *task) error {
 }
 
 // transform makes a job of vectors: the pieces of a strided layout, or the vectors in a list of blocks. HAND
-// launches a kernel for each; here one kernel handles all.
+// launches a kernel for each; here one kernel handles all, without Options.Each.
 func (p *Packer) transform(j *Job, t *task) error {
 	l := t.message.Layout
 	if !l.Strided() {
@@ -72,13 +74,34 @@ func (p *Packer) transform(j *Job, t *task) error {
 		if err != nil {
 			return err
 		}
-		return p.move(j, t, vectors)
+		return p.moveEach(j, t, vectors)
 	}
 	var all []pack.Strided
 	for i := range l.Pieces() {
 		all = append(all, t.strided(&l.Pieces()[i]))
 	}
-	return p.move(j, t, all)
+	return p.moveEach(j, t, all)
+}
+
+// moveEach makes a job of one launch for all copies or, with Options.Each, of a launch for each.
+func (p *Packer) moveEach(j *Job, t *task, all []pack.Strided) error {
+	if !p.options.Each {
+		return p.move(j, t, all)
+	}
+	if len(all) > maxCopies {
+		return fmt.Errorf("%w: it needs more than %d launches", ErrUnsuited, maxCopies)
+	}
+	var jobs []*Job
+	for i := range all {
+		one := &Job{Engine: j.Engine}
+		if err := p.move(one, t, all[i:i+1]); err != nil {
+			j.follow(jobs)
+			return err
+		}
+		jobs = append(jobs, one)
+	}
+	j.follow(jobs)
+	return nil
 }
 
 // move makes a job of one launch for all copies.
@@ -141,8 +164,15 @@ var (
 const maxListed = 1 << 22
 
 // cached returns the entry of the packer's layout cache for the key, or makes and stores one. It is freed
-// with the packer.
-func cached[T io.Closer](p *Packer, key any, make func() (T, error)) (T, error) {
+// with the packer. With Options.Uncached it makes one that is freed with the job.
+func cached[T io.Closer](p *Packer, j *Job, key any, make func() (T, error)) (T, error) {
+	if p.options.Uncached {
+		made, err := make()
+		if err == nil {
+			j.resources.Add(made)
+		}
+		return made, err
+	}
 	p.layouts.mu.Lock()
 	defer p.layouts.mu.Unlock()
 	if found, ok := p.layouts.items[key]; ok {
@@ -172,26 +202,13 @@ func listOf(l *datatype.Layout) ([]pack.Block, error) {
 	return list, nil
 }
 
-// blockTable returns the layout's list of blocks on the device.
-func (p *Packer) blockTable(l *datatype.Layout, equal bool) (*pack.BlockTable, error) {
-	return cached(p, blocksKey{l.Key(), equal}, func() (*pack.BlockTable, error) {
-		list, err := listOf(l)
-		if err != nil {
-			return nil, err
-		}
-		return p.blocks.Table(list, p.options.listed(equal))
-	})
-}
 
 // uniform makes a job of the kernel for blocks of one length, from a list of them.
 func (p *Packer) uniform(j *Job, t *task, list []pack.Block) error {
-	table, err := cached(p, equalKey{t.message.Type, t.message.Count}, func() (*pack.BlockTable, error) {
+	table, err := cached(p, j, equalKey{t.message.Type, t.message.Count}, func() (*pack.BlockTable, error) {
 		return p.blocks.Table(list, p.options.listed(true))
 	})
-	if err != nil {
-		return err
-	}
-	return j.launch(table.Kernel(t.passage()))
+	return p.alongList(j, t, table, err)
 }
 
 // equalBlocks returns the blocks of an indexed_block type in their listed form: the layout joins adjacent
@@ -224,11 +241,28 @@ func (m *MessageLayout) equalBlocks() (list []pack.Block) {
 func (p *Packer) bypass(j *Job, t *task) error { return p.listed(j, t, false) }
 
 func (p *Packer) listed(j *Job, t *task, equal bool) error {
-	table, err := p.blockTable(t.message.Layout, equal)
+	l := t.message.Layout
+	table, err := cached(p, j, blocksKey{l.Key(), equal}, func() (*pack.BlockTable, error) {
+		list, err := listOf(l)
+		if err != nil {
+			return nil, err
+		}
+		return p.blocks.Table(list, p.options.listed(equal))
+	})
+	return p.alongList(j, t, table, err)
+}
+
+// alongList makes a job of the kernel that uses a list of blocks, after the copy of the list if it is uploaded.
+func (p *Packer) alongList(j *Job, t *task, table *pack.BlockTable, err error) error {
 	if err != nil {
 		return err
 	}
-	return j.launch(table.Kernel(t.passage()))
+	if err := j.launch(table.Kernel(t.passage())); err != nil || !p.options.Upload {
+		return err
+	}
+	launch := j.queue
+	j.most, j.queue = 3, func(s *streams.Stream) error { return cmp.Or(table.Upload(s), launch(s)) }
+	return nil
 }
 
 // passage binds the task's blocks to its memory.
@@ -238,12 +272,12 @@ func (t *task) passage() pack.Passage {
 
 // inUnits makes a job of work units.
 func (p *Packer) inUnits(j *Job, t *task) error {
-	table, err := cached(p, unitsKey{t.message.Layout.Key()}, func() (*pack.UnitTable, error) {
+	table, err := cached(p, j, unitsKey{t.message.Layout.Key()}, func() (*pack.UnitTable, error) {
 		list, err := listOf(t.message.Layout)
 		if err != nil {
 			return nil, err
 		}
-		return p.units.Table(list, pack.UnitOptions{Unit: p.options.UnitBytes, MaxBlocks: p.options.Blocks})
+		return p.units.Table(list, p.options.units())
 	})
 	if err != nil {
 		return err
@@ -268,7 +302,7 @@ func (p *Packer) alongTree(j *Job, t *task) error {
 		return fmt.Errorf("%w: a fragment has no type tree", ErrUnsuited)
 	}
 	key := treeKey{t.message.Type, t.message.Count, t.alignment()}
-	table, err := cached(p, key, func() (*pack.TreeTable, error) {
+	table, err := cached(p, j, key, func() (*pack.TreeTable, error) {
 		tree, err := serialize(key.t, key.count, treeOptions{Primitive: p.options.Primitive, Alignment: key.alignment})
 		if err != nil {
 			return nil, err

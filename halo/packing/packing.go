@@ -151,7 +151,11 @@ type Options struct {
 	// of one length)
 	Lanes     int
 	Pinned    bool // keep the list of blocks in pinned host memory; default false (bypass)
+	Upload    bool // copy the list of blocks from there to the device before each use; default false (bypass)
 	Primitive bool // a thread moves one primitive instead of a wide word; default false (tree)
+	Ahead     bool // cut all units before the first launch, instead of while kernels run; default false (units)
+	Each      bool // a launch for each vector, as in HAND, instead of one for all; default false (transform)
+	Uncached  bool // a job keeps its table of the layout for itself; default false (bypass, units, tree)
 }
 
 // strided and listed are the options of the kernels.
@@ -160,7 +164,13 @@ func (o Options) strided() pack.StridedOptions {
 }
 
 func (o Options) listed(equal bool) pack.BlockOptions {
-	return pack.BlockOptions{Equal: equal, Pinned: o.Pinned, Scan: o.Scan, Lanes: o.Lanes, MaxBlocks: o.Blocks}
+	return pack.BlockOptions{Equal: equal, Pinned: o.Pinned, Upload: o.Upload, Scan: o.Scan, Lanes: o.Lanes,
+		MaxBlocks: o.Blocks}
+}
+
+// units are the options of the table of units.
+func (o Options) units() pack.UnitOptions {
+	return pack.UnitOptions{Unit: o.UnitBytes, MaxBlocks: o.Blocks, Ahead: o.Ahead}
 }
 
 // Job packs or unpacks one message at one place, any number of times.
@@ -191,6 +201,30 @@ func (j *Job) launch(k *streams.Kernel, err error) error {
 	j.resources.Add(k)
 	j.queue = func(s *streams.Stream) error { return s.Launch(k) }
 	return nil
+}
+
+// Sequence returns a job that queues jobs of one device one after the other, and closes them. Its engine is that of the
+// first.
+func Sequence(jobs ...*Job) *Job {
+	all := &Job{Engine: jobs[0].Engine, Why: jobs[0].Why}
+	all.follow(jobs)
+	return all
+}
+
+// follow makes the job queue others one after the other, and close them.
+func (j *Job) follow(jobs []*Job) {
+	for _, one := range jobs {
+		j.resources.Add(one)
+		j.most += one.operations()
+	}
+	j.queue = func(s *streams.Stream) error {
+		for _, one := range jobs {
+			if err := one.Queue(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // Close frees the job. Closing twice is not an error.

@@ -138,6 +138,7 @@ var variants = []packing.Options{
 	{Blocks: 2, UnitBytes: 2048, Scan: pack.Sequential, Pinned: true, Loop: pack.InnerLoop},
 	{Blocks: 1, UnitBytes: 4096, Scan: pack.Parallel, Primitive: true, Loop: pack.OuterLoop},
 	{Lanes: 4},
+	{Each: true, Upload: true, Ahead: true, Uncached: true},
 }
 
 // Every engine follows the type map for random types, and changes no other bytes.

@@ -404,8 +404,7 @@ func directCopy(dst, src *Side) (*Job, error) {
 		return nil, fmt.Errorf("%w: %d blocks of %d bytes in total", ErrUnsuited, n, from.Size())
 	}
 	list, places := directBlocks(from, to)
-	table, err := src.Packer.units.Scatter(places, list,
-		pack.UnitOptions{Unit: src.Packer.options.UnitBytes, MaxBlocks: src.Packer.options.Blocks})
+	table, err := src.Packer.units.Scatter(places, list, src.Packer.options.units())
 	if err != nil {
 		return nil, err
 	}

@@ -9,13 +9,9 @@ import (
 	"github.com/halox/halox/kernels/flags"
 )
 
-// Two devices pass a flag back and forth repeatedly.
+// Two devices, and a device and the host, pass a flag back and forth repeatedly.
 func TestFlagPingPong(t *testing.T) {
-	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
-		if len(s.Devices) < 2 || !s.Links.Between(s.Devices[0], s.Devices[1]).Usable || !s.Links.Between(s.Devices[1], s.Devices[0]).Usable {
-			t.Skip("SKIPPED: no two devices that reach each other")
-		}
-		r := test.Must(flags.NewPingPong(s.Compiler, s.Devices[0], s.Devices[1], time.Minute))(t)
+	play := func(t *testing.T, r *flags.PingPong) {
 		defer r.Close()
 		for _, rounds := range []int{1000, 1, 300} {
 			took, err := r.Play(rounds)
@@ -24,6 +20,13 @@ func TestFlagPingPong(t *testing.T) {
 			}
 			t.Logf("%d rounds: %v one way", rounds, took)
 		}
+	}
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+		play(t, test.Must(flags.NewPingPong(s.Compiler, s.Devices[0], nil, time.Minute))(t))
+		if len(s.Devices) < 2 || !s.Links.Between(s.Devices[0], s.Devices[1]).Usable || !s.Links.Between(s.Devices[1], s.Devices[0]).Usable {
+			t.Skip("SKIPPED: no two devices that reach each other")
+		}
+		play(t, test.Must(flags.NewPingPong(s.Compiler, s.Devices[0], s.Devices[1], time.Minute))(t))
 	})
 }
 

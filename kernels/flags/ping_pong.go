@@ -12,7 +12,8 @@ import (
 )
 
 // PingPong measures the latency of a flag between two devices. A kernel stays resident on each of them. The two
-// take turns: each stores into the memory of the other, and waits for a store into its own.
+// take turns: each stores into the memory of the other, and waits for a store into its own. Between a device and the
+// host, a goroutine takes the place of a kernel, and both flags are in pinned host memory.
 type PingPong struct {
 	resources streams.Resources
 	limit     time.Duration
@@ -20,18 +21,20 @@ type PingPong struct {
 	base      uint64 // number of completed rounds
 }
 
-// player is the part of one device.
+// player is the part of one device, or of the host.
 type player struct {
-	device *streams.Device
-	stream *streams.Stream
-	flag   *streams.Memory // written by the other device
+	device *streams.Device // nil for the host
+	stream *streams.Stream // nil for the host
+	done   chan struct{}   // closed when the host has played
+	other  *player
+	flag   *streams.Memory // written by the other player
 	took   *streams.Memory // pinned
 	kernel *streams.Kernel
 	arg    pingPongArgs // of the Go form; the CUDA form has its own
 }
 
-// NewPingPong prepares the kernels, and runs them once. The devices must reach each other. No kernel waits longer
-// than limit.
+// NewPingPong prepares the kernels, and runs them once. The devices must reach each other; without b, the host is the
+// other player. No kernel waits longer than limit.
 func NewPingPong(c *kernels.Compiler, a, b *streams.Device, limit time.Duration) (*PingPong, error) {
 	p := &PingPong{limit: limit}
 	if err := p.open(c, [2]*streams.Device{a, b}); err != nil {
@@ -42,21 +45,34 @@ func NewPingPong(c *kernels.Compiler, a, b *streams.Device, limit time.Duration)
 
 func (r *PingPong) open(c *kernels.Compiler, devices [2]*streams.Device) error {
 	for i, d := range devices {
-		p := &player{device: d, took: r.resources.AllocPinned(d, 8), stream: r.resources.NewStream(d, streams.Normal)}
-		streams.Into(&r.resources, &p.flag)(streams.Upload(d, make([]byte, lineBytes)))
+		p := &player{device: d, took: r.resources.AllocPinned(devices[0], 8)}
+		if d != nil {
+			p.stream = r.resources.NewStream(d, streams.Normal)
+		}
+		if devices[1] == nil {
+			p.flag = r.resources.AllocPinned(devices[0], lineBytes)
+		} else {
+			streams.Into(&r.resources, &p.flag)(streams.Upload(d, make([]byte, lineBytes)))
+		}
 		r.players[i] = p
 	}
 	if err := r.resources.Err(); err != nil {
 		return err
 	}
+	if devices[1] == nil {
+		for _, p := range r.players {
+			clear(p.flag.Bytes())
+		}
+	}
 	for i, p := range r.players {
-		if err := makePlayer(c, r, p, r.players[1-i], i == 0); err != nil {
+		p.other = r.players[1-i]
+		if err := makePlayer(c, r, p, p.other, i == 0); err != nil {
 			return err
 		}
 	}
 	// Drivers may do work at the first launch of a kernel that waits for other kernels.
 	for _, p := range r.players {
-		if err := errors.Join(p.launch(0, 0, 0), p.stream.Sync(r.limit)); err != nil {
+		if err := errors.Join(p.launch(0, 0, 0), p.sync(r.limit)); err != nil {
 			return err
 		}
 	}
@@ -71,6 +87,9 @@ func makePlayer(c *kernels.Compiler, r *PingPong, p, other *player, serves bool)
 	if serves {
 		arg.serves = 1
 	}
+	if p.arg = arg; p.device == nil {
+		return nil
+	}
 	found, err := c.Load(p.device, latencyProgram(), "flag_ping_pong")
 	if err != nil {
 		return err
@@ -82,19 +101,45 @@ func makePlayer(c *kernels.Compiler, r *PingPong, p, other *player, serves bool)
 		Run: func() { p.onHost(other) },
 	}
 	streams.Into(&r.resources, &p.kernel)(launch.New(p.device, spec))
-	p.arg = arg
 	return r.resources.Err()
 }
 
-// launch queues the kernel of a player.
+// launch queues the kernel of a player, or begins the turns of the host.
 func (p *player) launch(base uint64, rounds, warm int64) error {
 	arg := &p.arg
-	if own := p.kernel.Argument(); own != nil {
-		arg = &streams.View[pingPongArgs](own)[0]
+	if p.kernel != nil {
+		if own := p.kernel.Argument(); own != nil {
+			arg = &streams.View[pingPongArgs](own)[0]
+		}
 	}
 	arg.base, arg.rounds, arg.warm = base, rounds, warm
 	streams.View[int64](p.took.Bytes())[0] = 0
-	return p.stream.Launch(p.kernel)
+	if p.kernel != nil {
+		return p.stream.Launch(p.kernel)
+	}
+	p.done = make(chan struct{})
+	go func() {
+		p.onHost(p.other)
+		close(p.done)
+	}()
+	return nil
+}
+
+// sync waits until a player is done. The host is done at the latest after its limit.
+func (p *player) sync(limit time.Duration) error {
+	if p.done != nil {
+		<-p.done
+		return nil
+	}
+	return p.stream.Sync(limit)
+}
+
+// String names the player.
+func (p *player) String() string {
+	if p.device == nil {
+		return "the host"
+	}
+	return "device " + p.device.String()
 }
 
 // Play passes the flag back and forth for the given number of rounds, after some warm-up rounds, and returns the
@@ -113,14 +158,13 @@ func (r *PingPong) Play(rounds int) (time.Duration, error) {
 		}
 	}
 	for _, p := range r.players {
-		if err := p.stream.Sync(2*r.limit + time.Minute); err != nil {
+		if err := p.sync(2*r.limit + time.Minute); err != nil {
 			return 0, err
 		}
 	}
 	for i, p := range r.players {
 		if streams.View[int64](p.took.Bytes())[0] < 0 {
-			return 0, fmt.Errorf("flags: a kernel of device %v timed out after %v waiting for a flag from device %v",
-				p.device, r.limit, r.players[1-i].device)
+			return 0, fmt.Errorf("flags: %v timed out after %v waiting for a flag from %v", p, r.limit, r.players[1-i])
 		}
 	}
 	took := streams.View[int64](r.players[0].took.Bytes())[0]

@@ -63,6 +63,8 @@ type BlockOptions struct {
 	// Pinned keeps the list in pinned host memory, which the device reads in each launch (HAND's packiov), instead of
 	// device memory (copyiov). Default false.
 	Pinned bool
+	// Upload keeps a copy of the list in pinned host memory too, from which BlockTable.Upload copies it. Default false.
+	Upload bool
 	// Equal means that all blocks have one length: the list holds only displacements, and no lengths need to be
 	// summed. Default false.
 	Equal bool
@@ -167,6 +169,7 @@ type BlockTable struct {
 	length       int64 // of all blocks; 0 if the table contains lengths
 	chunk, count int64 // bytes per chunk; number of chunks
 	list, chunks *streams.Memory
+	uploads      [][2]*streams.Memory // memory of the device and its copy in pinned memory
 }
 
 // Table builds a table of the blocks; it does not keep the list.
@@ -221,13 +224,29 @@ func listMemory[T any](t *BlockTable, values []T) (m *streams.Memory) {
 	}
 	if !t.options.Pinned {
 		streams.Into(&t.resources, &m)(streams.Upload(t.packer.device, values))
-		return m
+		if !t.options.Upload {
+			return m
+		}
 	}
-	m = t.resources.AllocPinned(t.packer.device, int64(len(values))*int64(unsafe.Sizeof(values[0])))
-	if m != nil {
-		copy(streams.View[T](m.Bytes()), values)
+	pinned := t.resources.AllocPinned(t.packer.device, int64(len(values))*int64(unsafe.Sizeof(values[0])))
+	if pinned != nil {
+		copy(streams.View[T](pinned.Bytes()), values)
 	}
+	if t.options.Pinned {
+		return pinned
+	}
+	t.uploads = append(t.uploads, [2]*streams.Memory{m, pinned})
 	return m
+}
+
+// Upload queues the copies of the list to the device (HAND's copyiov); none without option Upload.
+func (t *BlockTable) Upload(s *streams.Stream) error {
+	for _, u := range t.uploads {
+		if err := s.Copy(u[0].All(), u[1].All()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close frees the memory. Closing twice is allowed.

@@ -184,6 +184,8 @@ type UnitOptions struct {
 	Unit      int // most bytes of a unit: 1024, 2048 or 4096; default: automatic
 	Part      int // units that are cut before they are copied to the device, up to 4096; default: 4096
 	MaxBlocks int // thread blocks of a launch (Wu et al., section 5.3); default: suited to the device
+	// Ahead cuts the whole list before the launch, instead of while the device copies earlier units. Default false.
+	Ahead bool
 }
 
 // check returns an error unless the options are valid.
@@ -407,10 +409,15 @@ func (t *UnitTable) cutAndCopy(u *UnitCopy, s *streams.Stream) error {
 		if err := t.bring(s, stage, first, int64(len(units)), shorts, int64(len(blocks))); err != nil {
 			return err
 		}
-		if err := u.queuePart(s, first, int64(len(units))); err != nil {
-			return err
+		if !t.options.Ahead {
+			if err := u.queuePart(s, first, int64(len(units))); err != nil {
+				return err
+			}
 		}
 		first += int64(len(units))
+	}
+	if t.options.Ahead {
+		return errors.Join(s.Record(t.ready), s.Launch(u.whole))
 	}
 	return s.Record(t.ready)
 }

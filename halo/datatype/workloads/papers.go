@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/halox/halox/halo/datatype"
@@ -54,7 +55,7 @@ func (m *maker) stairs(n, width int) *datatype.Type {
 
 // Jenkins returns the layouts of Jenkins, Dinan, Balaji, Peterka, Samatova and Thakur, "Processing MPI Derived
 // Datatypes on Noncontiguous GPU-Resident Data", TPDS 2014, figures 4 to 6 and table 2: vectors at a stride of 512
-// bytes with blocks of 8 to 128 bytes, the same blocks indexed, hypercubes in a volume of 64^4, and a struct of a
+// bytes with blocks of 8 to 128 bytes, the same blocks indexed, and also at irregular places, hypercubes in a volume of 64^4, and a struct of a
 // double, two ints and a char. Elements are doubles. The packed sizes, 1 KiB to 4 MiB, and figure 5's count of 8192
 // were chosen here.
 func Jenkins() ([]Workload, error) {
@@ -63,6 +64,9 @@ func Jenkins() ([]Workload, error) {
 		for _, bytes := range []int{1 << 10, 16 << 10, 256 << 10, 4 << 20} {
 			m.strided(bytes/(double*length), length)
 		}
+	}
+	for _, count := range []int{128, 2 << 10, 32 << 10, 512 << 10} {
+		m.irregular(count)
 	}
 	for length := 1; length <= 64; length += 3 {
 		t := m.vector(8192, length, 64, datatype.Float64)
@@ -91,6 +95,18 @@ func (m *maker) strided(count, length int) {
 	m.both("vector-512", params, filled(m.vector(count, length, 64, datatype.Float64), 1), 0)
 	m.both("indexed", params, filled(indexed, 1), 0)
 	m.both("idxblock", params, filled(m.indexedBlock(length, places, datatype.Float64), 1), 0)
+}
+
+// irregular adds blocks of a double, one at a random place in every 512 bytes, so that they are not a vector.
+func (m *maker) irregular(count int) {
+	places, r := make([]int, count), rand.New(rand.NewPCG(seed, uint64(count)))
+	for i := range places {
+		places[i] = 64*i + r.IntN(64)
+	}
+	params := fmt.Sprintf("blocks=%d,block=%d", count, double)
+	indexed := m.made(datatype.Indexed(slices.Repeat([]int{1}, count), places, datatype.Float64))
+	m.both("indexed-irregular", params, filled(indexed, 1), 0)
+	m.both("idxblock-irregular", params, filled(m.indexedBlock(1, places, datatype.Float64), 1), 0)
 }
 
 // cStruct returns struct { double; int[2]; char }, 24 bytes with its padding.

@@ -20,6 +20,7 @@ import (
 const (
 	ToDevice = "device"
 	ToPinned = "pinned" // host memory mapped into the device
+	ToCopied = "copied" // a buffer of the device, copied to or from pinned host memory
 )
 
 // packedBytes is the parameter that every layout has.
@@ -35,6 +36,7 @@ type contender struct {
 	engine  packing.Engine
 	variant string // name of the options; "" for the defaults of the engine
 	options packing.Options
+	fresh   bool // each message gets a new job, by the host's clock
 }
 
 // String names it as results do.
@@ -50,21 +52,30 @@ type figure struct {
 	axes
 	kind      results.Kind // of its records
 	shown     quantity
-	curves    []curve // of ping-pongs: of each as many as the record has channels
-	roundTrip bool    // the sum of packing and of unpacking
-	pinned    bool    // its paper packs into pinned host memory
+	curves    []curve  // of ping-pongs: of each as many as the record has channels
+	roundTrip bool     // the sum of packing and of unpacking
+	hosts     bool     // times by the host's clock, each message waited for
+	memory    []string // of packed bytes, for packing; nil for the flag's
+	blocks    []int    // maximum numbers of thread blocks; nil for the flag's
 
 	// Of ping-pongs.
-	contiguous string   // what the contiguous messages of the first curve's layouts are called; "" for none
-	paths      []string // those of its paper, nil for the flags'
-	engines    []string // its own, nil for the flags'
+	contiguous string      // what the contiguous messages of the first curve's layouts are called; "" for none
+	paths      []string    // those of its paper, nil for the flags'
+	by         []contender // its own, nil for the flags'
+	busy       []float64   // fractions that another kernel keeps busy; nil for the flag's
 }
+
+// The labels of settings of a run over which figures are drawn.
+const (
+	overBlocks = "thread_blocks"
+	overBusy   = "busy"
+)
 
 // axes are what curves are drawn over.
 type axes struct {
 	name, title string
 	suite       string // that all its layouts are of; "" for any
-	x           string // the parameter, or packedBytes
+	x           string // the parameter, packedBytes, or the label of a setting
 	xLabel      string
 }
 
@@ -99,6 +110,7 @@ type curve struct {
 	name      string
 	layouts   string    // regexp of suite/name/parameters
 	by        contender // that packs
+	memory    string    // of the packed bytes; "" for any
 	channel   string    // of ping-pongs, as rows name it; with no contender either, the contiguous copy
 	dashed    bool
 	sameColor bool // it has the color of the curve before it
@@ -117,16 +129,22 @@ func (f *figure) shows(workload string) bool {
 // has reports whether the workload has the parameter of the figure's x axis, above 0.
 func (f *figure) has(w workloads.Workload) bool {
 	x, ok := layoutOf(w).Float(f.x)
-	return ok && x > 0
+	return ok && x > 0 || f.overSetting()
 }
 
-// contenders returns those whose curves it shows, the driver's copies always.
-func (f *figure) contenders() (all []contender) {
-	if f.name != "" {
+// overSetting reports whether the x axis is a setting of the run, not a parameter of layouts.
+func (f *figure) overSetting() bool { return f.x == overBlocks || f.x == overBusy }
+
+// contenders returns those whose curves it shows.
+func (f *figure) contenders() []contender { return f.contendersOf(func(curve) bool { return true }) }
+
+// contendersOf returns those of some curves, the driver's copies always, except by few thread blocks or the host's clock.
+func (f *figure) contendersOf(some func(c curve) bool) (all []contender) {
+	if f.name != "" && f.blocks == nil && !f.hosts {
 		all = append(all, byCopies)
 	}
 	for _, c := range f.curves {
-		if c.by.engine != "" && !slices.Contains(all, c.by) {
+		if c.by.engine != "" && !slices.Contains(all, c.by) && some(c) {
 			all = append(all, c.by)
 		}
 	}
@@ -136,7 +154,7 @@ func (f *figure) contenders() (all []contender) {
 // draw returns the figure of a record, without curves that have no points.
 func (f *figure) draw(r *results.Record) plot.Curves {
 	c := plot.Curves{Title: f.title + "\n" + f.measured(r), XLabel: f.xLabel, YLabel: f.shown.label,
-		BytesX: f.x == packedBytes}
+		BytesX: f.x == packedBytes, LinearX: f.x == overBusy}
 	groups, alone := r.Groups(), false
 	for _, one := range f.drawn(r) {
 		points := f.points(one, groups)
@@ -167,6 +185,9 @@ func (f *figure) measured(r *results.Record) string {
 	}
 	if first.Text("memory") == ToPinned {
 		memory = "pinned host memory"
+	}
+	if len(f.memory) > 1 {
+		return name
 	}
 	return name + ", " + memory
 }
@@ -203,7 +224,8 @@ func (f *figure) points(c curve, groups []results.Group) map[float64][]float64 {
 	for i, g := range groups {
 		first := g.Rows[0]
 		x, placed := first.Float(f.x)
-		if !placed || x <= 0 || first.Text("direction") == results.Unpacked || !c.shows(first.Workload()) {
+		if !placed || x <= 0 && f.x != overBusy || first.Text("direction") == results.Unpacked ||
+			!c.shows(first.Workload()) || c.memory != "" && c.memory != first.Text("memory") {
 			continue
 		}
 		y, ok := f.value(c, g)
@@ -287,14 +309,29 @@ var (
 	byUnits    = contender{engine: packing.Units}
 	byTree     = contender{engine: packing.Tree}
 
-	byPinnedList = contender{packing.Bypass, "list pinned", packing.Options{Pinned: true}}
-	bySequential = contender{packing.Bypass, "sequential scan", packing.Options{Scan: pack.Sequential}}
-	byParallel   = contender{packing.Bypass, "parallel scan", packing.Options{Scan: pack.Parallel}}
-	byStatic     = contender{packing.Bypass, "32 threads per block", packing.Options{Lanes: 32}}
+	byPinnedList = with(packing.Bypass, "list pinned", packing.Options{Pinned: true})
+	byCopiedList = with(packing.Bypass, "list copied each time", packing.Options{Upload: true})
+	bySequential = with(packing.Bypass, "sequential scan", packing.Options{Scan: pack.Sequential})
+	byParallel   = with(packing.Bypass, "parallel scan", packing.Options{Scan: pack.Parallel})
+	byStatic     = with(packing.Bypass, "32 threads per block", packing.Options{Lanes: 32})
+	byStatic2D   = with(packing.Targeted, "32 threads per block", packing.Options{Lanes: 32})
+	byLaunches   = with(packing.Transform, "a launch per vector", packing.Options{Each: true})
+	byPrimitives = with(packing.Tree, "a primitive per thread", packing.Options{Primitive: true})
 
-	byInner = contender{packing.Targeted, "inner loop", packing.Options{Loop: pack.InnerLoop}}
-	byOuter = contender{packing.Targeted, "outer loop", packing.Options{Loop: pack.OuterLoop}}
+	byInner = with(packing.Targeted, "inner loop", packing.Options{Loop: pack.InnerLoop})
+	byOuter = with(packing.Targeted, "outer loop", packing.Options{Loop: pack.OuterLoop})
+
+	byNewUnits   = contender{packing.Units, "cut meanwhile", packing.Options{Uncached: true}, true}
+	byUnitsAhead = contender{packing.Units, "cut before", packing.Options{Uncached: true, Ahead: true}, true}
 )
+
+// with returns the contender of an engine with options that have a name.
+func with(e packing.Engine, variant string, o packing.Options) contender {
+	return contender{engine: e, variant: variant, options: o}
+}
+
+// upTo returns the numbers of thread blocks of figures 13 and 14 of Wu et al.
+func upTo528() []int { return []int{1, 2, 4, 8, 16, 32, 64, 132, 264, 528} }
 
 // wuFigures are of Wu et al., HPDC 2016.
 func wuFigures() []*figure {
@@ -304,27 +341,48 @@ func wuFigures() []*figure {
 		shown: byteRate,
 		curves: []curve{
 			{name: "V, targeted", layouts: v, by: byTargeted},
+			{name: "V, units", layouts: v, by: byUnits},
 			{name: "T, units", layouts: t, by: byUnits},
 			{name: "T in steps of 256, units", layouts: "^wu/stairs/.*nb=256$", by: byUnits},
 			{name: "contiguous copy of V's bytes", layouts: v, dashed: true},
 		},
 	}, {
 		axes:  matrixAxes("wu-7", "Wu et al., figure 7: packing and unpacking a sub-matrix (V) and a triangle (T)"),
-		shown: bothTimes, roundTrip: true,
+		shown: bothTimes, roundTrip: true, hosts: true, memory: []string{ToDevice, ToCopied, ToPinned},
 		curves: []curve{
-			{name: "V, targeted", layouts: v, by: byTargeted},
-			{name: "T, units", layouts: t, by: byUnits},
-			{name: "contiguous copies of V's bytes", layouts: v, dashed: true},
+			{name: "V, kernel", layouts: v, by: byTargeted, memory: ToDevice},
+			{name: "V, and copied to the host", layouts: v, by: byTargeted, memory: ToCopied},
+			{name: "V, zero copy", layouts: v, by: byTargeted, memory: ToPinned},
+			{name: "T, units cut before the kernel", layouts: t, by: byUnitsAhead, memory: ToDevice},
+			{name: "T, units cut meanwhile", layouts: t, by: byNewUnits, memory: ToDevice},
+			{name: "T, cached units", layouts: t, by: byUnits, memory: ToDevice},
+			{name: "T, and copied to the host", layouts: t, by: byUnits, memory: ToCopied},
+			{name: "T, zero copy", layouts: t, by: byUnits, memory: ToPinned},
 		},
 	}, {
 		axes: axes{"wu-8",
-			"Wu et al., figure 8: packing vectors, a kernel against the driver's 2-D copy",
+			"Wu et al., figure 8: packing 8000 blocks, a kernel against the driver's 2-D copy",
 			"wu", "block", "block size (bytes)"},
+		memory: []string{ToDevice, ToCopied, ToPinned},
 		curves: slices.Concat(
-			pair("1000 blocks", "^wu/vector/blocks=1000,", byTargeted),
-			pair("8000 blocks", "^wu/vector/blocks=8000,", byTargeted),
+			pairIn(ToDevice, "to the device", "^wu/vector/blocks=8000,", byTargeted),
+			pairIn(ToCopied, "copied to the host", "^wu/vector/blocks=8000,", byTargeted),
+			pairIn(ToPinned, "to the host", "^wu/vector/blocks=8000,", byTargeted),
 		),
-	}}
+	},
+		wuBlocks("wu-13", "13: packing a sub-matrix (V)", "V", byTargeted),
+		wuBlocks("wu-14", "14: packing a triangle (T)", "T", byUnits),
+	}
+}
+
+// wuBlocks is bandwidth over the number of thread blocks.
+func wuBlocks(name, what, layout string, by contender) *figure {
+	f := &figure{axes: axes{name, "Wu et al., figure " + what + " by few thread blocks", "wu", overBlocks, "thread blocks"},
+		shown: byteRate, blocks: upTo528()}
+	for _, n := range []string{"1024", "2048", "3072", "4096"} {
+		f.curves = append(f.curves, curve{name: "n=" + n, layouts: "^wu/" + layout + "/n=" + n + "$", by: by})
+	}
+	return f
 }
 
 // jenkinsFigures are of Jenkins et al., TPDS 2014, who pack into pinned host memory.
@@ -332,21 +390,28 @@ func jenkinsFigures() []*figure {
 	return []*figure{{
 		axes: bytesAxes("jenkins-4",
 			"jenkins", "Jenkins et al., figure 4: packing, the type tree against the driver's copies"),
-		pinned: true,
+		memory: []string{ToPinned},
 		curves: slices.Concat(
 			pair("vector, 8 B", "^jenkins/vector-512/.*,block=8$", byTree),
+			[]curve{{name: "vector, 8 B, targeted", layouts: "^jenkins/vector-512/.*,block=8$", by: byTargeted}},
 			pair("vector, 128 B", "^jenkins/vector-512/.*,block=128$", byTree),
+			[]curve{{name: "vector, 128 B, a primitive per thread", layouts: "^jenkins/vector-512/.*,block=128$", by: byPrimitives}},
 			pair("subarray", "^jenkins/subarray-4d/", byTree),
-			pair("indexed, 8 B", "^jenkins/indexed/.*,block=8$", byTree),
-			pair("indexed_block, 8 B", "^jenkins/idxblock/.*,block=8$", byTree),
+			pair("irregular indexed, 8 B", "^jenkins/indexed-irregular/", byTree),
+			pair("irregular indexed_block, 8 B", "^jenkins/idxblock-irregular/", byTree),
 			pair("struct", "^jenkins/struct/", byTree),
+			[]curve{{name: "contiguous", layouts: "^jenkins/vector-512/.*,block=8$", dashed: true}},
 		),
 	}, {
 		axes: axes{"jenkins-5",
 			"Jenkins et al., figure 5: packing 8192 blocks, the type tree against the driver's 2-D copy",
 			"jenkins", "block", "block length (bytes)"},
-		pinned: true,
+		memory: []string{ToPinned},
 		curves: pair("vector", "^jenkins/vector/", byTree),
+	}, {
+		axes:   axes{"jenkins-table-4", "Jenkins et al., table 4: packing analysis data of HACC", "hacc", "cells", "cells"},
+		memory: []string{ToPinned},
+		curves: pair("block of a tessellation", "^hacc/vblock/", byTree),
 	}}
 }
 
@@ -371,6 +436,7 @@ func handFigures() []*figure {
 		axes: axes{"hand-4",
 			"HAND, figure 4: packing an hvector of 32 blocks", "hand", "block", "block length (bytes)"},
 		curves: append(pair("hvector", "^hand/hvector/", byTargeted),
+			curve{name: "32 threads per block (static 2-D)", layouts: "^hand/hvector/", by: byStatic2D},
 			curve{name: "one thread per block (1-D)", layouts: "^hand/hvector/", by: byInner}),
 	},
 		extents("hand-5a", "inner", "5 (a): packing 4-D subarrays, 8 x 8 x 8 x T/2"),
@@ -378,18 +444,14 @@ func handFigures() []*figure {
 			axes: bytesAxes("hand-6", "hand", "HAND, figure 6: packing an indexed_block"),
 			curves: slices.Concat(
 				pair("blocks of 4 B", counts, byTargeted),
-				[]curve{{name: "blocks of 4 B, transform", layouts: counts, by: byVectors}},
+				[]curve{{name: "blocks of 4 B, transform", layouts: counts, by: byVectors},
+					{name: "blocks of 4 B, a launch per vector", layouts: counts, by: byLaunches}},
 				pair("32 blocks", lengths, byTargeted),
 				[]curve{{name: "32 blocks, transform", layouts: lengths, by: byVectors}},
 			),
 		}, {
-			axes: bytesAxes("hand-7", "hand", "HAND, figure 7: location of the list of blocks"),
-			curves: []curve{
-				{name: "blocks of 4 B, list copied", layouts: counts, by: byBypass},
-				{name: "blocks of 4 B, list pinned", layouts: counts, by: byPinnedList, dashed: true, sameColor: true},
-				{name: "32 blocks, list copied", layouts: lengths, by: byBypass},
-				{name: "32 blocks, list pinned", layouts: lengths, by: byPinnedList, dashed: true, sameColor: true},
-			},
+			axes:   bytesAxes("hand-7", "hand", "HAND, figure 7: location of the list of blocks"),
+			curves: slices.Concat(lists("blocks of 4 B", counts), lists("32 blocks", lengths)),
 		}, {
 			axes: axes{"hand-8",
 				"HAND, figure 8: adaptive and fixed sizes of thread blocks",
@@ -408,15 +470,29 @@ func handFigures() []*figure {
 		}}
 }
 
-// pair returns the curves of an engine and, dashed, of the driver's copies.
-func pair(name, layouts string, by contender) []curve {
+// lists returns the curves of figure 7 of HAND.
+func lists(name, layouts string) []curve {
 	return []curve{
-		{name: fmt.Sprintf("%s, %v", name, by), layouts: layouts, by: by},
-		{name: name + ", copies", layouts: layouts, by: byCopies, dashed: true, sameColor: true},
+		{name: name + ", list on the device", layouts: layouts, by: byBypass},
+		{name: name + ", list copied each time", layouts: layouts, by: byCopiedList},
+		{name: name + ", list pinned", layouts: layouts, by: byPinnedList},
+		{name: name + ", copies", layouts: layouts, by: byCopies, dashed: true},
 	}
 }
 
-// pingFigures are those of Wu et al., HPDC 2016, and of Jenkins et al., TPDS 2014, who pack into pinned host memory.
+// pair returns the curves of an engine and, dashed, of the driver's copies.
+func pair(name, layouts string, by contender) []curve { return pairIn("", name, layouts, by) }
+
+// pairIn is pair for packed bytes in a memory.
+func pairIn(memory, name, layouts string, by contender) []curve {
+	return []curve{
+		{name: fmt.Sprintf("%s, %v", name, by), layouts: layouts, by: by, memory: memory},
+		{name: name + ", copies", layouts: layouts, by: byCopies, memory: memory, dashed: true, sameColor: true},
+	}
+}
+
+// pingFigures are those of Wu et al., HPDC 2016, of Jenkins et al., TPDS 2014, who pack into pinned host memory, and of
+// HAND, ICPP 2014.
 func pingFigures() []*figure {
 	matrices := []curve{{name: "V", layouts: "^wu/V/"}, {name: "T", layouts: "^wu/T/"}}
 	return []*figure{{
@@ -442,6 +518,24 @@ func pingFigures() []*figure {
 		},
 		contiguous: "contiguous message",
 		paths:      []string{string(p2p.Staged)},
-		engines:    []string{string(packing.Targeted), string(packing.Tree), string(packing.Copies)},
+		by:         []contender{byTargeted, byTree, byCopies},
+	}, {
+		axes: axes{"wu-13-link", "Wu et al., figures 13 and 14: ping-pong by few thread blocks",
+			"wu", overBlocks, "thread blocks"},
+		shown: linkShare, blocks: upTo528(), paths: []string{string(p2p.Peer)},
+		curves: []curve{{name: "V", layouts: "^wu/V/n=4096$"}, {name: "T", layouts: "^wu/T/n=4096$"}},
+	}, {
+		axes: axes{"wu-15", "Wu et al., figure 15: ping-pong with a sub-matrix while GPUs are busy",
+			"wu", overBusy, "share of both GPUs that another kernel keeps busy"},
+		shown: oneWayTime, busy: []float64{0, 0.25, 0.5, 0.75},
+		curves: []curve{{name: "n=1024", layouts: "^wu/V/n=1024$"}, {name: "n=2048", layouts: "^wu/V/n=2048$"}},
+	}, {
+		axes:  bytesAxes("hand-12", "ddtbench", "HAND, figure 12: ping-pong with layouts of applications"),
+		shown: oneWayTime,
+		curves: []curve{{name: "NAS_MG_y", layouts: "/NAS_MG_y/"}, {name: "SPECFEM3D_oc", layouts: "/SPECFEM3D_oc/"},
+			{name: "SPECFEM3D_cm", layouts: "/SPECFEM3D_cm/"}, {name: "WRF_y_sa", layouts: "/WRF_y_sa/"},
+			{name: "MILC_su3_zd", layouts: "/MILC_su3_zd/"}},
+		paths: []string{string(p2p.Peer)},
+		by:    []contender{{engine: packing.Auto}, byLaunches, byCopies},
 	}}
 }

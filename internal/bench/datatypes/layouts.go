@@ -17,8 +17,10 @@ import (
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
+	"github.com/halox/halox/streams"
 )
 
 // layouts selects the layouts and the duration of measurements. If a figure is named, it provides the options that are
@@ -102,6 +104,14 @@ func (l *layouts) reject(name string, given bool) error {
 	return fmt.Errorf("--%s: must not be set with --figure %s", name, l.Figure)
 }
 
+// allBlocks returns the maximum numbers of thread blocks: those of the figure unless one was given.
+func (l *layouts) allBlocks() []int {
+	if l.Blocks > 0 || l.figure.blocks == nil {
+		return []int{l.Blocks}
+	}
+	return l.figure.blocks
+}
+
 // chooseWork chooses layouts. None is an error.
 func (l *layouts) chooseWork() error {
 	wanted, err := regexp.Compile(l.Match)
@@ -146,6 +156,26 @@ func (l *layouts) checkAxis() error {
 		return nil
 	}
 	return fmt.Errorf("--x: must be a parameter of the layouts, which --list prints, got %q", l.Over)
+}
+
+// packersOf returns a function that makes the packer of a device with given options once, limited to a number of thread
+// blocks if that is above 0.
+func packersOf(
+	c *kernels.Compiler, d *streams.Device, blocks int, open *streams.Resources,
+) func(o packing.Options) (*packing.Packer, error) {
+	made := map[packing.Options]*packing.Packer{}
+	return func(o packing.Options) (*packing.Packer, error) {
+		o.Blocks = blocks
+		if p := made[o]; p != nil {
+			return p, nil
+		}
+		p, err := packing.New(c, d, o)
+		if err == nil {
+			open.Add(p)
+			made[o] = p
+		}
+		return p, err
+	}
 }
 
 // suite is a source of workloads.

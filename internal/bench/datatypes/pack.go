@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/internal/bench/trial"
 	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/kernels"
@@ -27,6 +28,8 @@ type packOptions struct {
 	Engines []string // nil for all and auto; the driver's copies are always among them
 	To      string   // memory of packed bytes, ToDevice or ToPinned; "" for that of the figure, or ToDevice
 	Unpack  bool     // measure unpacking too
+
+	memory []string // of packed bytes
 }
 
 // PackCommand returns halox bench pack.
@@ -60,8 +63,8 @@ func (p *packOptions) Flags() []option.Flag {
 		option.DeviceIDs(&p.Devices, "ID of the device"),
 		enginesFlag(&p.Engines),
 		{Name: "unpack", Value: &p.Unpack, Help: "also time unpacking into the layout of the receiver"},
-		{Name: "to", Value: &p.To, Help: "memory for packed bytes: {} (pinned host memory, zero copy)", Open: true,
-			Choices: []string{ToDevice, ToPinned}},
+		{Name: "to", Value: &p.To, Help: "memory for packed bytes: {}; pinned host memory without a copy, " +
+			"copied there from a buffer of the device", Open: true, Choices: []string{ToDevice, ToPinned, ToCopied}},
 		{Name: "no-check", Value: &p.NoCheck, Help: "do not compare the results with those of the host"},
 	}...)
 }
@@ -81,8 +84,8 @@ func (p *packOptions) choose() error {
 
 // complete finds the figure, and takes the options that it sets.
 func (p *packOptions) complete() error {
+	p.memory = []string{cmp.Or(p.To, ToDevice)}
 	if p.Figure == "" {
-		p.To = cmp.Or(p.To, ToDevice)
 		if p.Engines == nil {
 			p.Engines = []string{allEngines, string(packing.Auto)}
 		}
@@ -98,10 +101,10 @@ func (p *packOptions) complete() error {
 	if err != nil {
 		return err
 	}
-	if p.figure.pinned {
-		p.To = cmp.Or(p.To, ToPinned)
+	if p.To == "" && p.figure.memory != nil {
+		p.memory = p.figure.memory
 	}
-	p.To, p.Unpack = cmp.Or(p.To, ToDevice), p.figure.roundTrip
+	p.Unpack = p.figure.roundTrip
 	return nil
 }
 
@@ -123,41 +126,47 @@ func (p *packOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Reco
 		return err
 	}
 	r := &packRun{
-		device: on.Devices[0], compiler: on.Compiler, contenders: p.figure.contenders(),
-		pinned: p.To == ToPinned, check: !p.NoCheck, budget: p.Budget,
-		blocks: p.Blocks,
+		device: on.Devices[0], compiler: on.Compiler,
+		check: !p.NoCheck, budget: p.Budget, hosts: p.figure.hosts,
 	}
-	return to.Measure(ctx, r.tasks(p.work, p.Unpack))
+	return to.Measure(ctx, p.tasks(r))
 }
 
 // tasks returns the tasks: a row for each contender that supports a workload.
-func (p *packRun) tasks(work []workloads.Workload, unpack bool) (all []bench.Task) {
+func (p *packOptions) tasks(r *packRun) (all []bench.Task) {
 	directions := []string{results.Packed}
-	if unpack {
+	if p.Unpack {
 		directions = append(directions, results.Unpacked)
 	}
-	for _, w := range work {
-		for _, direction := range directions {
-			all = append(all, bench.Task{Labels: layoutOf(w).Label("direction", direction),
-				Measure: func(ctx context.Context, open *streams.Resources) ([]results.Row, error) {
-					return p.measure(ctx, w, direction, open)
-				}})
+	for _, w := range p.work {
+		for _, memory := range p.memory {
+			by := p.figure.contendersOf(func(c curve) bool {
+				return c.shows(w.String()) && (c.memory == "" || c.memory == memory)
+			})
+			for _, blocks := range p.allBlocks() {
+				for _, direction := range directions {
+					labels := layoutOf(w).Label("direction", direction).Label("memory", memory).
+						Label(overBlocks, positive(blocks))
+					all = append(all, bench.Task{Labels: labels,
+						Measure: func(ctx context.Context, open *streams.Resources) ([]results.Row, error) {
+							return (&packCase{packRun: r, open: open, unpack: direction == results.Unpacked,
+								memory: memory, blocks: blocks}).measure(ctx, w, by, labels)
+						}})
+				}
+			}
 		}
 	}
 	return all
 }
 
 // measure returns a row for each contender that supports the workload.
-func (p *packRun) measure(
-	ctx context.Context, w workloads.Workload, direction string, open *streams.Resources,
+func (c *packCase) measure(
+	ctx context.Context, w workloads.Workload, contenders []contender, labels results.Row,
 ) (rows []results.Row, err error) {
-	c := &packCase{
-		packRun: p, open: open, unpack: direction == results.Unpacked, packers: map[packing.Options]*packing.Packer{},
-	}
 	if err := c.prepare(w); err != nil {
 		return nil, err
 	}
-	for _, by := range p.contenders {
+	for _, by := range contenders {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -168,17 +177,16 @@ func (p *packRun) measure(
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return c.race(w.Bytes, c.head(w, direction))
+	return c.race(ctx, w.Bytes, labels.Label("pieces", c.message.Layout.NumBlocks()))
 }
 
 // packRun is the device on which packing is timed, and the settings.
 type packRun struct {
-	device        *streams.Device
-	compiler      *kernels.Compiler
-	contenders    []contender
-	pinned, check bool          // packed bytes are in pinned host memory; results are compared with those of the host
-	budget        time.Duration // for each measurement
-	blocks        int           // maximum number of thread blocks per kernel; 0: automatic
+	device   *streams.Device
+	compiler *kernels.Compiler
+	check    bool          // results are compared with those of the host
+	hosts    bool          // times by the host's clock
+	budget   time.Duration // for each measurement
 }
 
 // packCase is one workload in one direction, with its memory.
@@ -186,13 +194,17 @@ type packCase struct {
 	*packRun
 	open    *streams.Resources
 	unpack  bool
+	memory  string // of packed bytes
+	blocks  int    // maximum number of thread blocks per kernel; 0: automatic
 	message *packing.MessageLayout
 	place   packing.Place // in an array of the size that the workload says
 	packed  streams.Span
-	packers map[packing.Options]*packing.Packer
+	buffer  streams.Span // of the device, that is copied to or from packed; packed itself without such copies
+	packer  func(o packing.Options) (*packing.Packer, error)
 	trial   *trial.Trial // nil if nothing is compared
 	jobs    []*packing.Job
-	rows    []results.Row // of the jobs, without their times
+	fresh   []func() (*packing.Job, error) // makes a new job; nil entries use the one in jobs
+	rows    []results.Row                  // of the jobs, without their times
 }
 
 // prepare commits the layout and allocates its memory.
@@ -204,42 +216,58 @@ func (c *packCase) prepare(w workloads.Workload) (err error) {
 	if c.message, err = packing.NewMessageLayout(side.Type, side.Count); err != nil {
 		return err
 	}
-	alloc := c.open.Alloc
-	if c.pinned {
-		alloc = c.open.AllocPinned
+	c.packer = packersOf(c.compiler, c.device, c.blocks, c.open)
+	array := c.open.Alloc(c.device, max(side.Array, w.Bytes))
+	var buffer, packed *streams.Memory
+	if c.memory != ToPinned {
+		buffer = c.open.Alloc(c.device, w.Bytes)
+		packed = buffer
 	}
-	array, packed := c.open.Alloc(c.device, max(side.Array, w.Bytes)), alloc(c.device, w.Bytes)
+	if c.memory != ToDevice {
+		packed = c.open.AllocPinned(c.device, w.Bytes)
+	}
 	if err := c.open.Err(); err != nil {
 		return err
 	}
 	c.place, c.packed = packing.Place{Data: array.All(), Origin: side.Origin}, packed.All()
+	if c.buffer = c.packed; buffer != nil {
+		c.buffer = buffer.All()
+	}
 	if c.check {
 		c.trial, err = c.newTrial()
 	}
 	return err
 }
 
-// packer returns the packer with a contender's options.
-func (c *packCase) packer(o packing.Options) (*packing.Packer, error) {
-	o.Blocks = c.blocks
-	if p := c.packers[o]; p != nil {
-		return p, nil
-	}
-	p, err := packing.New(c.compiler, c.device, o)
-	if err == nil {
-		c.open.Add(p)
-		c.packers[o] = p
-	}
-	return p, err
-}
-
 // job makes a job in the direction of the case.
 func (c *packCase) job(p *packing.Packer, e packing.Engine, message *packing.MessageLayout,
-	at packing.Place) (*packing.Job, error) {
+	at packing.Place) (j *packing.Job, err error) {
 	if c.unpack {
-		return p.Unpack(e, at, c.packed, message)
+		j, err = p.Unpack(e, at, c.buffer, message)
+	} else {
+		j, err = p.Pack(e, c.buffer, at, message)
 	}
-	return p.Pack(e, c.packed, at, message)
+	if err != nil || c.buffer == c.packed {
+		return j, err
+	}
+	to, from := c.packed, c.buffer
+	if c.unpack {
+		to, from = from, to
+	}
+	plain, err := contiguousMessage(message.Layout.Size())
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	copied, err := p.Pack(packing.Copies, to, packing.Place{Data: from}, plain)
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	if c.unpack {
+		all := packing.Sequence(copied, j)
+		all.Engine, all.Why = j.Engine, j.Why
+		return all, nil
+	}
+	return packing.Sequence(j, copied), nil
 }
 
 // contiguous makes a job that copies the same number of contiguous bytes, between the same buffers, with the driver.
@@ -255,23 +283,14 @@ func (c *packCase) contiguous(bytes int64) (*packing.Job, error) {
 	return c.job(p, packing.Copies, message, packing.Place{Data: c.place.Data})
 }
 
-// head begins a row with the labels of the case.
-func (c *packCase) head(w workloads.Workload, direction string) results.Row {
-	memory := ToDevice
-	if c.pinned {
-		memory = ToPinned
-	}
-	return layoutOf(w).Label("direction", direction).Label("memory", memory).
-		Label("thread_blocks", positive(c.blocks)).Label("pieces", c.message.Layout.NumBlocks())
-}
-
 // enter makes a contender's job and checks its result.
 func (c *packCase) enter(by contender) error {
 	p, err := c.packer(by.options)
 	if err != nil {
 		return err
 	}
-	j, err := c.job(p, by.engine, c.message, c.place)
+	again := func() (*packing.Job, error) { return c.job(p, by.engine, c.message, c.place) }
+	j, err := again()
 	if err != nil {
 		return err
 	}
@@ -287,29 +306,83 @@ func (c *packCase) enter(by contender) error {
 		}
 		row.Checked = true
 	}
-	c.jobs, c.rows = append(c.jobs, j), append(c.rows, row)
+	if !by.fresh {
+		again = nil
+	}
+	c.jobs, c.fresh, c.rows = append(c.jobs, j), append(c.fresh, again), append(c.rows, row)
 	return nil
 }
 
 // race times the contenders and the contiguous copy, in turns, and returns the rows with their times, after the labels
 // that they share. If two of the jobs use the same engine, as auto and the engine that it chose, both are timed: their
 // difference shows the accuracy of the measurement.
-func (c *packCase) race(bytes int64, head results.Row) (rows []results.Row, err error) {
+func (c *packCase) race(ctx context.Context, bytes int64, head results.Row) (rows []results.Row, err error) {
 	var contiguous *packing.Job
-	var clock *packing.Clock
 	streams.Into(c.open, &contiguous)(c.contiguous(bytes))
-	streams.Into(c.open, &clock)(packing.NewClock(c.compiler, c.device))
 	if err := c.open.Err(); err != nil {
 		return nil, err
 	}
-	took, err := clock.Batches(c.budget, append(c.jobs, contiguous)...)
+	c.jobs, c.fresh = append(c.jobs, contiguous), append(c.fresh, nil)
+	times := c.byDevice
+	if c.hosts {
+		times = c.byHost
+	}
+	us, err := times(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i, row := range c.rows {
-		rows = append(rows, head.Join(row).Transfer(bytes, inMicroseconds(took[i]), inMicroseconds(took[len(c.rows)])))
+		rows = append(rows, head.Join(row).Transfer(bytes, us[i], us[len(c.rows)]))
 	}
 	return rows, nil
+}
+
+// byDevice returns the times of the jobs by the device's clock, in microseconds.
+func (c *packCase) byDevice(context.Context) (us []results.Sample, err error) {
+	var clock *packing.Clock
+	streams.Into(c.open, &clock)(packing.NewClock(c.compiler, c.device))
+	if err := c.open.Err(); err != nil {
+		return nil, err
+	}
+	took, err := clock.Batches(c.budget, c.jobs...)
+	for _, one := range took {
+		us = append(us, inMicroseconds(one))
+	}
+	return us, err
+}
+
+// byHost returns the times of the jobs by the host's clock, in microseconds: from the call that queues the job, or that
+// makes a fresh one, until the device is done.
+func (c *packCase) byHost(ctx context.Context) (us []results.Sample, err error) {
+	s := c.open.NewStream(c.device, streams.Normal)
+	done := c.open.NewEvent(c.device)
+	if err := c.open.Err(); err != nil {
+		return nil, err
+	}
+	pace := measure.Pace{First: 1, Max: maxRoundTrips, Batch: c.budget / measure.MinBatches}
+	for i, job := range c.jobs {
+		sample, err := pace.Measure(ctx, func(n int) (float64, error) {
+			took := time.Duration(0)
+			err := timing.Times(n, func() (err error) {
+				start, j := time.Now(), job
+				if c.fresh[i] != nil {
+					if j, err = c.fresh[i](); err != nil {
+						return err
+					}
+					defer func() { err = errors.Join(err, j.Close()) }()
+				}
+				err = cmp.Or(j.Queue(s), s.Record(done), timing.Await(done, start))
+				took += time.Since(start)
+				return err
+			})
+			return took.Seconds() * 1e6 / float64(n), err
+		})
+		if err != nil {
+			return nil, err
+		}
+		us = append(us, sample)
+	}
+	return us, nil
 }
 
 // inMicroseconds makes a sample of times.

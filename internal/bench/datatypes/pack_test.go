@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/halox/halox/halo/datatype/workloads"
-	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/internal/test"
@@ -23,13 +22,19 @@ import (
 func TestFiguresHaveLayouts(t *testing.T) {
 	testdevices.InTurn(t, 1, 4)
 	all := test.Must(workloads.All())(t)
-	check := func(f axes, curve string, shows func(workload string) bool) {
+	check := func(f *figure, curve string, shows func(workload string) bool) {
 		seen := map[float64]bool{}
 		for _, w := range all {
 			if !shows(w.String()) {
 				continue
 			}
 			x, ok := layoutOf(w).Float(f.x)
+			if f.overSetting() { // a point for each of its values
+				for x := range max(len(f.blocks), len(f.busy)) {
+					seen[float64(x)] = !ok && w.Suite == f.suite
+				}
+				continue
+			}
 			if !ok || seen[x] || w.Suite != f.suite {
 				t.Errorf("figure %s, curve %q: %v at %v, %t", f.name, curve, w, x, ok)
 			}
@@ -41,7 +46,7 @@ func TestFiguresHaveLayouts(t *testing.T) {
 	}
 	for _, f := range figures() {
 		for _, c := range f.curves {
-			check(f.axes, c.name, c.shows)
+			check(f, c.name, c.shows)
 		}
 	}
 }
@@ -58,16 +63,20 @@ func TestFigureValues(t *testing.T) {
 		row("n=1000", results.Packed, "targeted", 50), row("n=1000", results.Unpacked, "targeted", 20),
 		row("n=3000", results.Packed, "targeted", 100),
 	}}
-	for name, want := range map[string]plot.Curve{
-		"wu-6": {Name: "V, targeted", X: []float64{1000, 2000, 3000}, Y: []float64{160, 80, 80}},
-		"wu-7": {Name: "V, targeted", X: []float64{1000, 2000}, Y: []float64{70, 160}},
+	for name, want := range map[string]struct {
+		first  plot.Curve
+		curves int
+		title  string
+	}{
+		"wu-6": {plot.Curve{Name: "V, targeted", X: []float64{1000, 2000, 3000}, Y: []float64{160, 80, 80}}, 2, "\na GPU, device memory"},
+		"wu-7": {plot.Curve{Name: "V, kernel", X: []float64{1000, 2000}, Y: []float64{70, 160}}, 1, "\na GPU"},
 	} {
 		f := test.Must(named(results.KindPack, name))(t)
 		c := f.draw(p)
-		if len(c.Curves) != 2 || c.Curves[0].Name != want.Name || !slices.Equal(c.Curves[0].X, want.X) || !slices.Equal(c.Curves[0].Y, want.Y) {
-			t.Errorf("figure %s: %+v, want %+v first", name, c.Curves, want)
+		if len(c.Curves) != want.curves || c.Curves[0].Name != want.first.Name || !slices.Equal(c.Curves[0].X, want.first.X) || !slices.Equal(c.Curves[0].Y, want.first.Y) {
+			t.Errorf("figure %s: %+v, want %+v first", name, c.Curves, want.first)
 		}
-		if !strings.HasSuffix(c.Title, "\na GPU, device memory") || !c.Curves[1].Dashed {
+		if !strings.HasSuffix(c.Title, want.title) || len(c.Curves) > 1 && !c.Curves[1].Dashed {
 			t.Errorf("figure %s: %+v", name, c)
 		}
 	}
@@ -77,7 +86,7 @@ func TestFigureValues(t *testing.T) {
 func newPackRun(t *testing.T) *packRun {
 	t.Helper()
 	return &packRun{
-		device: testdevices.Host(t, 1).Devices[0], compiler: kernels.NewCompiler(kernels.Options{Cache: t.TempDir()}), contenders: []contender{byCopies, byTargeted, byTree}, check: true,
+		device: testdevices.Host(t, 1).Devices[0], compiler: kernels.NewCompiler(kernels.Options{Cache: t.TempDir()}), check: true,
 		budget: 10 * time.Microsecond,
 	}
 }
@@ -87,23 +96,22 @@ func idle(*streams.Stream) error { return nil }
 
 // A job that does not write what it should is found out, in both directions.
 func TestTrialFindsWrongBytes(t *testing.T) {
-	for _, pinned := range []bool{false, true} {
+	for _, memory := range []string{ToDevice, ToPinned, ToCopied} {
 		for _, unpack := range []bool{false, true} {
 			r := newPackRun(t)
-			r.pinned = pinned
-			c := &packCase{packRun: r, open: &streams.Resources{}, unpack: unpack, packers: map[packing.Options]*packing.Packer{}}
+			c := &packCase{packRun: r, open: &streams.Resources{}, unpack: unpack, memory: memory}
 			t.Cleanup(func() { c.open.Close() })
 			all := test.Must(workloads.SHOC())(t)
 			test.Check(t, c.prepare(all[2]))
 			if err := c.trial.Do(idle); err == nil || !strings.Contains(err.Error(), "byte 0 of ") {
-				t.Errorf("pinned %t, unpack %t: %v", pinned, unpack, err)
+				t.Errorf("%s, unpack %t: %v", memory, unpack, err)
 			}
 			if err := c.enter(byTree); err != nil || !c.rows[0].Checked {
-				t.Errorf("pinned %t, unpack %t: %+v, %v", pinned, unpack, c.rows, err)
+				t.Errorf("%s, unpack %t: %+v, %v", memory, unpack, c.rows, err)
 			}
 			c.trial.Want()[3] ^= 1
 			if err := c.enter(byTargeted); err == nil || !strings.Contains(err.Error(), "engine targeted: byte 3 of ") || len(c.rows) != 1 {
-				t.Errorf("pinned %t, unpack %t: %+v, %v", pinned, unpack, c.rows, err)
+				t.Errorf("%s, unpack %t: %+v, %v", memory, unpack, c.rows, err)
 			}
 		}
 	}
@@ -126,10 +134,12 @@ func (i interruption) Err() error {
 // them, before each of its three contenders, and before they are timed.
 func TestPackInterrupted(t *testing.T) {
 	r := newPackRun(t)
-	all := test.Must(workloads.SHOC())(t)
+	o := &packOptions{memory: []string{ToDevice}}
+	o.figure = &figure{curves: []curve{{by: byCopies}, {by: byTargeted}, {by: byTree}}}
+	o.work = test.Must(workloads.SHOC())(t)[:3]
 	for looks, want := range map[int]int{0: 0, 1: 0, 4: 0, 5: 3, 6: 3, 9: 3, 10: 6} {
 		record := &results.Record{}
-		if err := (&bench.Recorder{Record: record}).Measure(interruption{t.Context(), &looks}, r.tasks(all[:3], false)); err != context.Canceled {
+		if err := (&bench.Recorder{Record: record}).Measure(interruption{t.Context(), &looks}, o.tasks(r)); err != context.Canceled {
 			t.Fatal(err)
 		}
 		if len(record.Rows) != want || !record.Interrupted {

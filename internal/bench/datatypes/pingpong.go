@@ -113,13 +113,14 @@ func (p *pingPongOptions) complete() error {
 	} else {
 		err := p.setFigure(results.KindPingPong)
 		if err == nil {
-			err = p.reject("engines", p.Engines != nil && p.figure.engines != nil)
+			err = cmp.Or(p.reject("engines", p.Engines != nil && p.figure.by != nil),
+				p.reject("busy", p.Busy != 0 && p.figure.busy != nil))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	p.Engines = firstOf(p.Engines, p.figure.engines, []string{string(packing.Auto)})
+	p.Engines = firstOf(p.Engines, []string{string(packing.Auto)})
 	p.Paths = firstOf(p.Paths, p.figure.paths, []string{string(p2p.Peer), string(p2p.Direct)})
 	return nil
 }
@@ -138,7 +139,19 @@ func (p *pingPongOptions) Check() error {
 }
 
 // channels returns the channels to measure.
-func (p *pingPongOptions) channels() []channel { return channelsOf(p.Paths, p.Engines, p.Remote) }
+func (p *pingPongOptions) channels() []channel {
+	by := p.figure.by
+	if by == nil {
+		chosen := chosenEngines(p.Engines)
+		if slices.Contains(chosen, packing.Copies) {
+			chosen = append(chosen[1:], packing.Copies)
+		}
+		for _, e := range chosen {
+			by = append(by, contender{engine: e})
+		}
+	}
+	return channelsOf(p.Paths, by, p.Remote)
+}
 
 // Run measures messages from the first device to the last, which may be the same, and back.
 func (p *pingPongOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
@@ -149,18 +162,19 @@ func (p *pingPongOptions) Run(ctx context.Context, on *bench.Machine, to *bench.
 		}
 	}
 	to.Settings["contenders"] = namesOf(p.channels())
-	if p.Busy > 0 {
-		busy, err := newBusy(ctx, on.Compiler, on.Devices, p.Busy)
-		if err != nil {
-			return fmt.Errorf("--busy %v: %w", p.Busy, err)
+	loads, err := p.loads(ctx, on)
+	if err != nil {
+		return err
+	}
+	for _, l := range loads {
+		if l.busy != nil {
+			to.Settings["busy"] = l.busy.describe()
 		}
-		r.busy = busy
-		to.Settings["busy"] = r.busy.describe()
 	}
 	if err := to.Begin(results.KindPingPong, on.Links); err != nil {
 		return err
 	}
-	failure := to.Measure(ctx, r.tasks(p.work))
+	failure := to.Measure(ctx, r.tasks(p.work, loads))
 	if p.Fragment > 0 || p.Ring > 0 {
 		noteWhole(to)
 	}
@@ -172,15 +186,45 @@ func (p *pingPongOptions) newRun(on *bench.Machine) *pingRun {
 	from, to := on.Devices[0], on.Devices[len(on.Devices)-1]
 	r := &pingRun{
 		from: from, to: to, compiler: on.Compiler, channels: p.channels(), check: !p.NoCheck, budget: p.Budget,
-		packing:  packing.Options{Blocks: p.Blocks},
 		transfer: packing.TransferOptions{Fragment: p.Fragment, Ring: p.Ring},
 	}
 	r.route = results.NewRow().Label("from", from.ID).Label("to", to.ID)
 	if link := on.Links.Between(from, to); link != nil {
 		r.route = r.route.Label("link", link.Kind)
 	}
-	r.load = results.NewRow().Label("thread_blocks", positive(p.Blocks)).Label("busy", positive(p.Busy))
 	return r
+}
+
+// load is what limits the kernels of messages: a number of thread blocks, and another kernel.
+type load struct {
+	blocks int   // maximum per kernel; 0: automatic
+	busy   *busy // nil if nothing else runs
+	labels results.Row
+}
+
+// loads returns those of the figure, or that of the flags.
+func (p *pingPongOptions) loads(ctx context.Context, on *bench.Machine) (all []load, err error) {
+	shares := p.figure.busy
+	if shares == nil {
+		shares = []float64{p.Busy}
+	}
+	for _, share := range shares {
+		var other *busy
+		if share > 0 {
+			if other, err = newBusy(ctx, on.Compiler, on.Devices, share); err != nil {
+				return nil, fmt.Errorf("--busy %v: %w", share, err)
+			}
+		}
+		var label any = share
+		if p.figure.busy == nil {
+			label = positive(share)
+		}
+		for _, blocks := range p.allBlocks() {
+			labels := results.NewRow().Label(overBlocks, positive(blocks)).Label(overBusy, label)
+			all = append(all, load{blocks, other, labels})
+		}
+	}
+	return all, nil
 }
 
 // passable returns an error unless the channel works in both directions.
@@ -211,21 +255,21 @@ func noteWhole(to *bench.Recorder) {
 }
 
 // tasks returns the tasks: a row for each channel that supports a workload.
-func (p *pingRun) tasks(work []workloads.Workload) (all []bench.Task) {
+func (p *pingRun) tasks(work []workloads.Workload, loads []load) (all []bench.Task) {
 	for _, w := range work {
-		labels := layoutOf(w).Join(p.route).Join(p.load)
-		all = append(all, bench.Task{Labels: labels,
-			Measure: func(ctx context.Context, open *streams.Resources) ([]results.Row, error) {
-				return p.measure(ctx, w, open)
-			}})
+		for _, l := range loads {
+			labels := layoutOf(w).Join(p.route).Join(l.labels)
+			all = append(all, bench.Task{Labels: labels,
+				Measure: func(ctx context.Context, open *streams.Resources) ([]results.Row, error) {
+					return (&pingCase{pingRun: p, load: l, open: open}).measureAll(ctx, w)
+				}})
+		}
 	}
 	return all
 }
 
-// measure returns a row for each channel whose engine supports the workload, which is left out if none does.
-func (p *pingRun) measure(ctx context.Context, w workloads.Workload, open *streams.Resources) (rows []results.Row,
-	err error) {
-	c := &pingCase{pingRun: p, open: open}
+// measureAll returns a row for each channel whose engine supports the workload, which is left out if none does.
+func (c *pingCase) measureAll(ctx context.Context, w workloads.Workload) (rows []results.Row, err error) {
 	if err := c.prepare(w); err != nil {
 		return nil, err
 	}
@@ -234,7 +278,7 @@ func (p *pingRun) measure(ctx context.Context, w workloads.Workload, open *strea
 		return nil, fmt.Errorf("contiguous message: %w", err)
 	}
 	var unsuited []string
-	for _, l := range p.channels {
+	for _, l := range c.channels {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -259,18 +303,16 @@ type pingRun struct {
 	from, to *streams.Device
 	compiler *kernels.Compiler
 	channels []channel
-	check    bool          // received bytes are compared with those of the host
-	budget   time.Duration // for each measurement
-	packing  packing.Options
+	check    bool                    // received bytes are compared with those of the host
+	budget   time.Duration           // for each measurement
 	transfer packing.TransferOptions // options to which those of channels are added
-	busy     *busy                   // nil if nothing else runs
 	route    results.Row             // the labels that all rows begin with
-	load     results.Row             // labels of the kernel that runs at the same time
 }
 
 // pingCase is one workload with its memory on both devices.
 type pingCase struct {
 	*pingRun
+	load        load
 	open        *streams.Resources
 	here, there *pingEnd
 	ping, pong  *trial.Trial // expected results at both ends; nil if nothing is compared
@@ -279,7 +321,7 @@ type pingCase struct {
 // pingEnd is the part of a case on one device.
 type pingEnd struct {
 	stream  *streams.Stream
-	packer  *packing.Packer
+	packer  func(o packing.Options) (*packing.Packer, error)
 	array   *streams.Memory // of the size that the workload says
 	shape   workloads.Side
 	message *packing.MessageLayout
@@ -307,14 +349,24 @@ func (c *pingCase) end(d *streams.Device, shape workloads.Side, bytes int64) (e 
 		return nil, err
 	}
 	e.array, e.stream = c.open.Alloc(d, max(shape.Array, bytes)), c.open.NewStream(d, streams.Urgent)
-	streams.Into(c.open, &e.packer)(packing.New(c.compiler, d, c.packing))
+	e.packer = packersOf(c.compiler, d, c.load.blocks, c.open)
 	return e, c.open.Err()
 }
 
-// side returns the end for a transfer.
-func (p *pingEnd) side() tripEnd {
+// side returns the end for a transfer with a contender's options.
+func (p *pingEnd) side(o packing.Options) (tripEnd, error) {
+	packer, err := p.packer(o)
 	place := packing.Place{Data: p.array.All(), Origin: p.shape.Origin}
-	return tripEnd{packing.Side{Packer: p.packer, Place: place, Message: p.message}, p.stream}
+	return tripEnd{packing.Side{Packer: packer, Place: place, Message: p.message}, p.stream}, err
+}
+
+// sides returns both ends for a transfer.
+func (c *pingCase) sides(o packing.Options) (here, there tripEnd, err error) {
+	here, err = c.here.side(o)
+	if err == nil {
+		there, err = c.there.side(o)
+	}
+	return here, there, err
 }
 
 // window returns the compared bytes: all between the first and the last that the message touches, and a few around
@@ -348,12 +400,14 @@ func (c *pingCase) contiguous(ctx context.Context, bytes int64) (us results.Samp
 	if err != nil {
 		return us, err
 	}
-	whole := func(e *pingEnd) tripEnd {
-		return tripEnd{packing.Side{Packer: e.packer, Place: packing.Place{Data: e.array.All()}, Message: message},
-			e.stream}
+	here, there, err := c.sides(packing.Options{})
+	if err != nil {
+		return us, err
 	}
-	r, err := newRoundTrip(whole(c.here), whole(c.there),
-		packing.TransferOptions{Path: p2p.Direct, Engine: packing.Copies})
+	for _, e := range []*tripEnd{&here, &there} {
+		e.side.Message, e.side.Place.Origin = message, 0
+	}
+	r, err := newRoundTrip(here, there, packing.TransferOptions{Path: p2p.Direct, Engine: packing.Copies})
 	if err != nil {
 		return us, err
 	}
@@ -364,13 +418,17 @@ func (c *pingCase) contiguous(ctx context.Context, bytes int64) (us results.Samp
 // measure checks the bytes received over a channel and times it.
 func (c *pingCase) measure(ctx context.Context, l channel) (row results.Row, us results.Sample, err error) {
 	o := c.transfer
-	o.Path, o.Engine, o.Remote = l.path, l.engine, l.remote
-	r, err := newRoundTrip(c.here.side(), c.there.side(), o)
+	o.Path, o.Engine, o.Remote = l.path, l.by.engine, l.remote
+	here, there, err := c.sides(l.by.options)
+	if err != nil {
+		return row, us, err
+	}
+	r, err := newRoundTrip(here, there, o)
 	if err != nil {
 		return row, us, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	row = c.route.Join(c.limits(r)).Join(c.load).Join(l.row())
+	row = c.route.Join(c.limits(r)).Join(c.load.labels).Join(l.row())
 	if note := c.ignored(r); note != "" {
 		row.Note = note
 	}
@@ -384,7 +442,7 @@ func (c *pingCase) measure(ctx context.Context, l channel) (row results.Row, us 
 		row.Checked = true
 	}
 	us, lost, err := c.time(ctx, r)
-	if c.busy != nil {
+	if c.load.busy != nil {
 		row = row.Number(results.BusyLost, lost)
 	}
 	return row, us, err
@@ -412,7 +470,7 @@ const maxRoundTrips = 1000
 // time returns the one-way time, in microseconds, and the slowdown of the kernel that ran at the same time.
 func (c *pingCase) time(ctx context.Context, r *roundTrip) (us results.Sample, lost float64, err error) {
 	p := measure.Pace{First: 1, Max: maxRoundTrips, Batch: c.budget / measure.MinBatches}
-	lost, err = c.busy.during(func() (err error) {
+	lost, err = c.load.busy.during(func() (err error) {
 		us, err = p.Measure(ctx, r.batch)
 		return err
 	})
@@ -422,7 +480,7 @@ func (c *pingCase) time(ctx context.Context, r *roundTrip) (us results.Sample, l
 // channel is a path and an engine of a message: a contender in a ping-pong.
 type channel struct {
 	path   p2p.Path
-	engine packing.Engine
+	by     contender
 	remote bool
 }
 
@@ -435,19 +493,15 @@ func (c channel) row() results.Row {
 	if c.remote {
 		row = row.Label("remote", "yes")
 	}
-	return row.Label("engine", c.engine)
+	return row.Join(c.by.row())
 }
 
 // channelsOf returns the channels of paths and engines, each once. The driver's copies are the last ones of a path,
 // since the others are compared with them.
-func channelsOf(paths, engines []string, remote bool) (all []channel) {
-	chosen := chosenEngines(engines)
-	if slices.Contains(chosen, packing.Copies) {
-		chosen = append(chosen[1:], packing.Copies)
-	}
+func channelsOf(paths []string, by []contender, remote bool) (all []channel) {
 	for _, path := range paths {
-		for _, engine := range chosen {
-			l := channel{p2p.Path(path), engine, remote && path == string(p2p.Peer)}
+		for _, one := range by {
+			l := channel{p2p.Path(path), one, remote && path == string(p2p.Peer)}
 			if !slices.Contains(all, l) {
 				all = append(all, l)
 			}

@@ -89,7 +89,7 @@ func TestPingPongFindsWrongBytes(t *testing.T) {
 	small := slices.IndexFunc(all, func(w workloads.Workload) bool {
 		return w.Bytes < 2000 && w.Send.Array > 2*w.Bytes
 	})
-	c, l := newPingCase(t, all[small]), channel{path: p2p.Direct, engine: packing.Auto}
+	c, l := newPingCase(t, all[small]), channel{path: p2p.Direct, by: contender{engine: packing.Auto}}
 	for _, both := range []*trial.Trial{c.ping, c.pong} {
 		if err := both.Do(idle); err == nil {
 			t.Errorf("%v arrived by itself", all[small])
@@ -117,12 +117,12 @@ func TestPingPongInterrupted(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	r := &pingRun{
 		from: set.Devices[0], to: set.Devices[1], compiler: kernels.CompilerFromEnv(), budget: time.Microsecond,
-		channels: []channel{{path: p2p.Direct, engine: packing.Copies}, {path: p2p.Peer, engine: packing.Copies}, {path: p2p.Peer, engine: packing.Tree}},
+		channels: []channel{{path: p2p.Direct, by: byCopies}, {path: p2p.Peer, by: byCopies}, {path: p2p.Peer, by: byTree}},
 	}
 	kept := 0
 	for looks := 0; kept < 3*3; looks += 7 {
 		record, left := &results.Record{}, looks
-		err := (&bench.Recorder{Record: record}).Measure(interruption{t.Context(), &left}, r.tasks(all[:3]))
+		err := (&bench.Recorder{Record: record}).Measure(interruption{t.Context(), &left}, r.tasks(all[:3], make([]load, 1)))
 		if kept = len(record.Rows); kept%3 != 0 || kept > 3*3 || (err == context.Canceled) != record.Interrupted || err != nil && !record.Interrupted {
 			t.Fatalf("%d rows after %d looks, %v", kept, looks, err)
 		}

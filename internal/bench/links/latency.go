@@ -47,7 +47,7 @@ func (r *latencyRun) tasks(paths []string) (all []bench.Task) {
 	return all
 }
 
-// alone returns the tasks of one device.
+// alone returns the tasks of one device, and of a device and the host.
 func (r *latencyRun) alone(d *streams.Device) (all []bench.Task) {
 	for _, t := range []struct {
 		what string
@@ -61,7 +61,10 @@ func (r *latencyRun) alone(d *streams.Device) (all []bench.Task) {
 		labels := results.NewRow().Label("what", t.what).Label("device", d.ID)
 		all = append(all, r.task(labels, onProbe(r.compiler, d, t.time)))
 	}
-	return all
+	host := results.NewRow().Label("what", "flag between host and device").Label("device", d.ID)
+	return append(all, r.task(host, func(open *streams.Resources) (func() (float64, error), error) {
+		return playFlags(r.compiler, d, nil, open)
+	}))
 }
 
 // onProbe prepares a probe for one of its measurements.
@@ -180,12 +183,17 @@ func (p *pair) messages(path p2p.Path) preparation {
 
 // flags sends a flag from a kernel on one device to a kernel on the other and back.
 func (p *pair) flags(open *streams.Resources) (func() (float64, error), error) {
-	const rounds = 2000
 	link := between(p2p.Direct, p.a, p.b)
 	if err := errors.Join(p.passable(link), p.passable(link.back())); err != nil {
 		return nil, err
 	}
-	pingPong, err := flags.NewPingPong(p.compiler, p.a, p.b, timing.GateLimit)
+	return playFlags(p.compiler, p.a, p.b, open)
+}
+
+// playFlags measures flags between two devices, or a device and the host if b is nil.
+func playFlags(c *kernels.Compiler, a, b *streams.Device, open *streams.Resources) (func() (float64, error), error) {
+	const rounds = 2000
+	pingPong, err := flags.NewPingPong(c, a, b, timing.GateLimit)
 	if err != nil {
 		return nil, err
 	}

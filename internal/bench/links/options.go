@@ -118,6 +118,8 @@ func LatencyCommand() bench.Command {
   event to device   from an event of one device until a stream of another continues
   flag              from a running kernel to one on another device: a store over the
                     link, and a load that sees it
+  flag between host and device
+                    the same with a thread of the host, flags in pinned host memory
   message           8 bytes from one device to another, over each path, with the events
                     that order the two
 
