@@ -16,6 +16,7 @@ import (
 	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/results"
@@ -102,6 +103,15 @@ func (l *layouts) reject(name string, given bool) error {
 		return nil
 	}
 	return fmt.Errorf("--%s: must not be set with --figure %s", name, l.Figure)
+}
+
+// table writes a line for each layout with a column for each contender, or for each row if settings vary.
+func (l *layouts) table(w io.Writer, r *results.Record, contenders []string, varied bool) error {
+	r = bench.Measured(r)
+	if varied || len(l.allBlocks()) > 1 {
+		return results.WriteTable(w, "text", results.Source{Record: r})
+	}
+	return r.WriteComparison(w, contenders)
 }
 
 // allBlocks returns the maximum numbers of thread blocks: those of the figure unless one was given.

@@ -28,6 +28,7 @@ type packOptions struct {
 	Engines []string // nil for all and auto; the driver's copies are always among them
 	To      string   // memory of packed bytes, ToDevice or ToPinned; "" for that of the figure, or ToDevice
 	Unpack  bool     // measure unpacking too
+	Contend bool     // time packing next to other work instead
 
 	memory []string // of packed bytes
 }
@@ -41,7 +42,7 @@ func PackCommand() bench.Command {
 		Options: o, Alone: true, Chart: o.draw,
 		List: func(w io.Writer) (any, error) { return o.list(w, results.KindPack, o.choose) },
 		Table: func(w io.Writer, r *results.Record) error {
-			return bench.Measured(r).WriteComparison(w, o.contenderNames())
+			return o.table(w, r, o.contenderNames(), o.Contend || len(o.memory) > 1)
 		},
 		About: `Every engine that supports a layout packs it on one device. The driver's contiguous copy of
 the same number of bytes, and its 2-D and 3-D copies of the same layout (engine copies), are
@@ -65,6 +66,8 @@ func (p *packOptions) Flags() []option.Flag {
 		{Name: "unpack", Value: &p.Unpack, Help: "also time unpacking into the layout of the receiver"},
 		{Name: "to", Value: &p.To, Help: "memory for packed bytes: {}; pinned host memory without a copy, " +
 			"copied there from a buffer of the device", Open: true, Choices: []string{ToDevice, ToPinned, ToCopied}},
+		{Name: "contend", Value: &p.Contend, Help: "time packing and a kernel or copy of the same device, one after the " +
+			"other's start, instead of packing alone"},
 		{Name: "no-check", Value: &p.NoCheck, Help: "do not compare the results with those of the host"},
 	}...)
 }
@@ -97,7 +100,8 @@ func (p *packOptions) complete() error {
 		p.setGeneral(results.KindPack, "Packing", append(curves, curve{name: "contiguous copy", dashed: true})...)
 		return nil
 	}
-	err := cmp.Or(p.setFigure(results.KindPack), p.reject("engines", p.Engines != nil), p.reject("unpack", p.Unpack))
+	err := cmp.Or(p.setFigure(results.KindPack), p.reject("engines", p.Engines != nil), p.reject("unpack", p.Unpack),
+		p.reject("contend", p.Contend))
 	if err != nil {
 		return err
 	}
@@ -127,7 +131,7 @@ func (p *packOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Reco
 	}
 	r := &packRun{
 		device: on.Devices[0], compiler: on.Compiler,
-		check: !p.NoCheck, budget: p.Budget, hosts: p.figure.hosts,
+		check: !p.NoCheck, budget: p.Budget, hosts: p.figure.hosts, contended: p.Contend,
 	}
 	return to.Measure(ctx, p.tasks(r))
 }
@@ -177,16 +181,21 @@ func (c *packCase) measure(
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return c.race(ctx, w.Bytes, labels.Label("pieces", c.message.Layout.NumBlocks()))
+	head := labels.Label("pieces", c.message.Layout.NumBlocks())
+	if c.contended {
+		return (&contention{c.device, c.compiler, c.open, c.jobs, c.rows}).measure(ctx, w.Bytes, head)
+	}
+	return c.race(ctx, w.Bytes, head)
 }
 
 // packRun is the device on which packing is timed, and the settings.
 type packRun struct {
-	device   *streams.Device
-	compiler *kernels.Compiler
-	check    bool          // results are compared with those of the host
-	hosts    bool          // times by the host's clock
-	budget   time.Duration // for each measurement
+	device    *streams.Device
+	compiler  *kernels.Compiler
+	check     bool          // results are compared with those of the host
+	hosts     bool          // times by the host's clock
+	contended bool          // times next to other work
+	budget    time.Duration // for each measurement
 }
 
 // packCase is one workload in one direction, with its memory.
@@ -383,15 +392,6 @@ func (c *packCase) byHost(ctx context.Context) (us []results.Sample, err error) 
 		us = append(us, sample)
 	}
 	return us, nil
-}
-
-// inMicroseconds makes a sample of times.
-func inMicroseconds(all []time.Duration) results.Sample {
-	var us []float64
-	for _, t := range all {
-		us = append(us, t.Seconds()*1e6)
-	}
-	return measure.NewSample(us)
 }
 
 // newTrial returns the expected result of the case's engines, nil for a layout whose extent is too large.

@@ -46,7 +46,7 @@ func PingPongCommand() bench.Command {
 		Options: o, Alone: true, Chart: o.draw,
 		List: func(w io.Writer) (any, error) { return o.list(w, results.KindPingPong, o.choose) },
 		Table: func(w io.Writer, r *results.Record) error {
-			return bench.Measured(r).WriteComparison(w, namesOf(o.channels()))
+			return o.table(w, r, namesOf(o.channels()), o.figure.busy != nil)
 		},
 		About: `One device packs a layout and sends it; the other unpacks it into the layout of the receiver,
 packs that, and sends it back. Times are one way, half of a round trip, by the host's clock:
