@@ -34,7 +34,7 @@ export HALOX_TEST_SEED ?= $(shell git rev-list --count HEAD 2>/dev/null)
 # go-nvml binds all functions of NVML, including deprecated ones.
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 
-.PHONY: help build run test test-busy test-long race nocgo test-mpi test-netns lint docs formats man outdated format-cuda nvrtc mpi bundle linkprobe clean
+.PHONY: help build run gallery test test-busy test-long race nocgo test-mpi test-netns lint docs formats man outdated format-cuda nvrtc mpi bundle linkprobe clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,19 @@ build: ## build bin/halox
 
 run: build ## build halox and run a sample config (SAMPLE=...), with a picture under out/
 	./bin/halox run $(SAMPLE)
+
+# The films and curves of runs with a series; of all others the picture of the run.
+GALLERY := $(basename $(notdir $(wildcard configs/gallery/*.yaml)))
+PICTURES := docs/images/gallery
+
+gallery: build ## run configs/gallery on CPU devices, for the pictures and times of docs/gallery.md, in a few minutes
+	@mkdir -p $(PICTURES) results/gallery
+	for g in $(GALLERY); do ./bin/halox run configs/gallery/$$g.yaml --quiet --set devices.backend=host --set devices.count=2 --record results/gallery/$$g.json || exit 1; done
+	cd out/gallery && cp heat-sink.png gray-scott.png shallow-water.png lattice-boltzmann.png life.png ../../$(PICTURES)
+	./bin/halox plot out/gallery/burgers/fields.pvd -o $(PICTURES)/burgers.png --run results/gallery/burgers.json --line x --title "Burgers' equation"
+	./bin/halox plot out/gallery/wave/fields.pvd -o $(PICTURES)/wave.gif --run results/gallery/wave.json --size 320 --colors blue-red --range=-0.12:0.12 --frames-per-second 5
+	./bin/halox plot out/gallery/tunnelling/fields.pvd -o $(PICTURES)/tunnelling.gif --run results/gallery/tunnelling.json --size 480 --colors black-body --range 0:0.4 --frames-per-second 5
+	UPDATE=1 $(GO) test ./docs -run Records -count=1
 
 # One test program more than there are cores at a time, since some wait for launchers. make lint vets the tests.
 test: ## run all tests, and the part of the long ones that HALOX_TEST_SEED selects; TESTFLAGS adds flags

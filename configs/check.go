@@ -71,6 +71,8 @@ type checker struct {
 	parts    map[string]setting // settings of named entries of keys, by path
 	entered  map[string]setting // entries that were set individually
 	run      *Run
+
+	everyField Boundary // section boundary of solver equation: the faces of fields that have none of their own
 }
 
 // lookup returns the setting of a key.

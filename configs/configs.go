@@ -58,11 +58,11 @@ func (c *checker) check() {
 		}
 	}
 	c.solver()
+	c.boundary()
 	if c.run.Solver == SolverEquation {
 		c.equation()
 	} else {
 		c.run.Time = nil
-		c.boundary()
 		c.spacing()
 		kind := c.stencil()
 		c.expressions()

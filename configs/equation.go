@@ -27,7 +27,7 @@ func solversOf(name string) []string {
 		return []string{SolverLaplace}
 	case name == "stop.time":
 		return []string{SolverHeat, SolverEquation}
-	case slices.Contains([]string{"stencil", "boundary", "initial"}, section):
+	case slices.Contains([]string{"stencil", "initial"}, section):
 		return []string{SolverLaplace, SolverHeat}
 	case slices.Contains([]string{"grid.start", "grid.end"}, name) ||
 		slices.Contains([]string{"parameters", "constants", "let", "define", "fields", "equations",
@@ -174,6 +174,7 @@ func openFile(name string) (solvers.File, error) {
 // equation decodes and checks the keys that only solver equation has.
 func (c *checker) equation() {
 	r := c.run
+	c.everyField = r.Boundary
 	r.Boundary, r.Initial, r.Stencil, r.Heat, r.Laplace = nil, "", Stencil{}, nil, nil
 	for _, e := range c.named("parameters") {
 		value, ok := decimal(e.value)
@@ -353,12 +354,14 @@ func (c *checker) field(e entry) Field {
 			c.part(name, "unknown key, must be one of initial, rate, previous, boundary")
 		}
 	}
+	for name, face := range c.everyField {
+		if _, ok := f.Boundary[name]; !ok {
+			f.Boundary[name] = face
+		}
+	}
 	for axis := range c.run.Dims() {
 		for side := range 2 {
 			name, other := faceName(axis, side), faceName(axis, 1-side)
-			if _, ok := f.Boundary[name]; !ok {
-				f.Boundary[name] = Face{Kind: solvers.Dirichlet, Value: "0"}
-			}
 			if f.Boundary[name].Kind == solvers.Periodic && f.Boundary[other].Kind != solvers.Periodic {
 				c.part(join(join(path, "boundary"), name), "must not be periodic unless %s is", other)
 			}

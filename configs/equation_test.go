@@ -86,7 +86,7 @@ func TestEquationsThatAreWrong(t *testing.T) {
 		{"equations:\n  u: D*lap(u)", "time: {dt: {cfl: 1, speed: u}}\naccelerations:\n  u: D*lap(u)", `12: time.dt: must be a number with accelerations`},
 		{"  D: 0.5", "  D: 0.5\ntime: {integrator: rk9}", "6: time.integrator: must be euler, rk2, ssprk3, rk4 or leapfrog"},
 		{"  D: 0.5", "  D: 0.5\ninitial: x", "6: initial: must not be set with solver equation"},
-		{"  D: 0.5", "  D: 0.5\nboundary: {x: periodic}", "6: boundary.x: must not be set with solver equation"},
+		{"  D: 0.5", "  D: 0.5\nboundary: {z: periodic}", "6: boundary.z: must not be set on a grid of 2 dimensions"},
 		{"  D: 0.5", "  D: 0.5\nheat: {dt: 1}", "6: heat.dt: must not be set with solver equation"},
 		{"  D: 0.5", "  D: 0.5\noutput: {field: u.npy}", "6: output.field: must have a file per field, as {u: FILE}"},
 		{"  D: 0.5", "  D: 0.5\noutput: {field: {w: w.npy}}", "6: output.field: must name fields, which are u, v, got {w: \"w.npy\"}"},

@@ -252,7 +252,8 @@ func boundaryKeys() (all []key) {
 	for axis := range 3 {
 		name := "xyz"[axis : axis+1]
 		face := key{name: "boundary." + name, words: formsOfFaces,
-			about: "Both faces of " + name + ". A value is a number or an expression."}
+			about: "Both faces of " + name + ". A value is a number or an expression. " +
+				"With solver equation it is that of fields without a boundary of their own."}
 		all = append(all, face)
 		for side, end := range []string{"low", "high"} {
 			face.name, face.def = "boundary."+faceName(axis, side), "{dirichlet: 0}"

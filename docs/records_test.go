@@ -154,6 +154,8 @@ type page struct {
 //
 //	value FILE METRIC WHERE...        the median of the one row that has the labels
 //	lowest, highest, middle           of the medians of all rows that have them
+//	label FILE NAME                   a label of the only row
+//	measured FILE NAME                a measure of a run, at its end
 //	rows, reach BOUND                 how many rows have them, and in how many the metric is at least that
 //	mean FILES METRIC WHERE...        the mean of value over files whose names match a pattern
 //	leastRatio, mostRatio FILES FILES METRIC WHERE...
@@ -174,6 +176,20 @@ func (p *page) make(file string) ([]byte, error) {
 	t, err := template.New(filepath.Base(file)).Option("missingkey=error").Funcs(template.FuncMap{
 		"value": p.over(one), "lowest": p.over(single(slices.Min[[]float64])), "mean": p.mean,
 		"highest": p.over(single(slices.Max[[]float64])), "middle": p.over(single(middle)),
+		"measured": func(file, name string) (float64, error) {
+			r, err := p.record(file)
+			if err != nil || r.Run == nil || r.Run.Measures[name] == nil {
+				return 0, fmt.Errorf("%s: must be a run that measures %s: %w", file, name, err)
+			}
+			return *r.Run.Measures[name], nil
+		},
+		"label": func(file, name string) (string, error) {
+			r, err := p.record(file)
+			if err != nil || len(r.Rows) != 1 {
+				return "", fmt.Errorf("%s: must have one row: %w", file, err)
+			}
+			return r.Rows[0].Text(name), nil
+		},
 		"rows": func(file, metric string, where ...string) (int, error) {
 			return p.reach(math.Inf(-1), file, metric, where...)
 		},

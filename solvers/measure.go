@@ -101,7 +101,7 @@ func (s *Setup) Measure(ctx context.Context, of *Solver, what *Measures) (m *Mea
 		fillOne = fill[float32]
 	}
 	for i := range p.system.given {
-		given := p.of(len(variables) + i)
+		given := p.of(len(p.system.fields) + i)
 		v, err := scheme.NewVariable(s.Place, given.Field(), 1)
 		if err == nil {
 			m.resources.Add(v)

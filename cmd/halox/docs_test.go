@@ -159,6 +159,31 @@ func TestConfigOfThePage(t *testing.T) {
 	}
 }
 
+// The configs of the gallery are short, run, and draw their picture or write their series.
+func TestGallery(t *testing.T) {
+	testdevices.Once(t)
+	text := page(t, "docs/gallery.md")
+	all := test.Must(filepath.Glob("../../configs/gallery/*.yaml"))(t)
+	for _, file := range all {
+		config, name := string(test.Must(os.ReadFile(file))(t)), strings.TrimSuffix(filepath.Base(file), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			if n := strings.Count(config, "\n"); n > 30 || !strings.Contains(text, "configs/gallery/"+name+".yaml") {
+				t.Errorf("it has %d lines, or is not on the page", n)
+			}
+			t.Chdir(t.TempDir())
+			test.Check(t, os.WriteFile("c.yaml", []byte(config), 0o644))
+			code, out, errs := cli("run", "c.yaml", "--set", "stop.iterations=3", "--set", "stop.time=null", "--set", "devices.backend=host")
+			written := test.Must(filepath.Glob("out/gallery/*"))(t)
+			if code != 0 || len(written) == 0 {
+				t.Errorf("exit %d, %v written: %s%s", code, written, out, errs)
+			}
+		})
+	}
+	if len(all) != 8 {
+		t.Errorf("%d configs", len(all))
+	}
+}
+
 // The commands of the README and of tutorials can be typed one after the other, and print the tutorials' lines. Configs go
 // to the file that is named last before them.
 func TestCommandsOfTheREADME(t *testing.T) {

@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"image"
 	"image/color"
 	"slices"
 
@@ -69,4 +70,55 @@ func shades(of, n int) []color.RGBA {
 
 func rgb(code uint32) color.Color {
 	return color.RGBA{R: uint8(code >> 16), G: uint8(code >> 8), B: uint8(code), A: 0xff}
+}
+
+// scaleShades is the number of colors of a scale in pictures.
+const scaleShades = 192
+
+// transparent is the last color of an indexer.
+const transparent = 255
+
+// An indexer reduces pictures to 256 colors, which makes their files several times smaller.
+type indexer struct {
+	colors color.Palette
+	known  map[color.RGBA]uint8
+}
+
+// newIndexer returns an indexer for the colors of charts on white: those of curves, grays and, for a chart with a scale
+// of colors, the scale, which leaves fewer for the edges of lines.
+func newIndexer(scale string) indexer {
+	all := color.Palette{notFinite}
+	grays, mixes := 74, 30
+	if i := colorMap(scale); scale != "" {
+		for _, c := range shades(i, scaleShades) {
+			all = append(all, c)
+		}
+		grays, mixes = 32, 5
+	}
+	for i := range grays {
+		v := uint8(i * 255 / (grays - 1))
+		all = append(all, color.RGBA{v, v, v, 0xff})
+	}
+	for _, c := range palette[:gray-1] { // black is a gray
+		for i := range mixes {
+			mix := func(v uint8) uint8 { return uint8((int(v)*(mixes-i) + 0xff*i) / mixes) }
+			all = append(all, color.RGBA{mix(c.R), mix(c.G), mix(c.B), 0xff})
+		}
+	}
+	return indexer{append(all, color.RGBA{}), map[color.RGBA]uint8{}}
+}
+
+// paletted returns a picture with the nearest colors.
+func (x indexer) paletted(img *image.RGBA) *image.Paletted {
+	small := image.NewPaletted(img.Rect, x.colors)
+	for i := range small.Pix {
+		c := color.RGBA{img.Pix[4*i], img.Pix[4*i+1], img.Pix[4*i+2], img.Pix[4*i+3]}
+		index, ok := x.known[c]
+		if !ok {
+			index = uint8(x.colors[:transparent].Index(c))
+			x.known[c] = index
+		}
+		small.Pix[i] = index
+	}
+	return small
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"image"
-	"image/color"
 	"image/gif"
 	"image/png"
 	"io"
@@ -25,7 +24,6 @@ type Film struct {
 	Frame     func(index int) (Chart, error) // called once for each chart, in order
 	PerSecond float64                        // charts per second, from 0.1 to 50
 	Width     int                            // width in pixels, see Sized; default 720
-	Colors    string                         // scale of colors of the charts, one of ColorMaps; default the first
 }
 
 // filmExtensions are those of the formats of films.
@@ -63,12 +61,12 @@ func (f Film) encode(w io.Writer, extension string) error {
 	}
 	delay := int(math.Round(100 / f.PerSecond)) // in hundredths of a second
 	var frames interface {
-		add(w io.Writer, img image.Image) error
+		add(w io.Writer, s sheet, img *image.RGBA) error
 		end(w io.Writer) error
 	}
 	switch extension {
 	case ".gif":
-		frames = &gifFrames{delay: delay, colors: filmPalette(f.Colors), known: map[color.RGBA]uint8{}}
+		frames = &gifFrames{delay: delay}
 	case ".apng":
 		frames = &pngFrames{delay: delay, all: f.Frames}
 	default:
@@ -90,7 +88,7 @@ func (f Film) encode(w io.Writer, extension string) error {
 		if i == 0 {
 			width, height = s.pixelSize(width)
 		}
-		if err := frames.add(w, s.raster(width, height)); err != nil {
+		if err := frames.add(w, s, s.raster(width, height)); err != nil {
 			return err
 		}
 	}
@@ -99,36 +97,30 @@ func (f Film) encode(w io.Writer, extension string) error {
 
 // gifFrames writes a GIF file: image/gif encodes each frame as a file, of which the part of the frame is taken.
 type gifFrames struct {
-	delay  int
-	colors color.Palette // 256 colors
-	known  map[color.RGBA]uint8
-	begun  bool
+	delay int
+	index indexer
+	shown *image.Paletted // after the last frame; nil before the first
 }
 
-func (g *gifFrames) add(w io.Writer, img image.Image) error {
-	frame := image.NewPaletted(img.Bounds(), g.colors)
-	for i := range frame.Pix {
-		c := color.RGBAModel.Convert(img.At(i%frame.Stride, i/frame.Stride)).(color.RGBA)
-		index, ok := g.known[c]
-		if !ok {
-			index = uint8(g.colors.Index(c))
-			g.known[c] = index
-		}
-		frame.Pix[i] = index
+func (g *gifFrames) add(w io.Writer, s sheet, img *image.RGBA) error {
+	if g.shown == nil {
+		g.index = newIndexer(s.colors)
 	}
+	frame := g.index.paletted(img)
 	var data bytes.Buffer
 	if err := gif.EncodeAll(&data, &gif.GIF{
-		Image: []*image.Paletted{frame}, Delay: []int{g.delay},
-		Config: image.Config{ColorModel: g.colors, Width: frame.Rect.Dx(), Height: frame.Rect.Dy()},
+		Image: []*image.Paletted{g.changes(frame)}, Delay: []int{g.delay}, Disposal: []byte{gif.DisposalNone},
+		Config: image.Config{ColorModel: g.index.colors, Width: frame.Rect.Dx(), Height: frame.Rect.Dy()},
 	}); err != nil {
 		return err
 	}
 	const head = 6 + 7 + 3*256 // magic, screen, colors
 	parts := [][]byte{data.Bytes()[head : data.Len()-1]}
-	if !g.begun {
+	if g.shown == nil {
 		loop := []byte("\x21\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00") // without end
-		parts, g.begun = [][]byte{data.Bytes()[:head], loop, parts[0]}, true
+		parts = [][]byte{data.Bytes()[:head], loop, parts[0]}
 	}
+	g.shown = frame
 	for _, part := range parts {
 		if _, err := w.Write(part); err != nil {
 			return err
@@ -137,31 +129,35 @@ func (g *gifFrames) add(w io.Writer, img image.Image) error {
 	return nil
 }
 
+// changes returns the part of a frame that contains all changes, with other pixels transparent.
+func (g *gifFrames) changes(frame *image.Paletted) *image.Paletted {
+	if g.shown == nil {
+		return frame
+	}
+	changed := image.Rectangle{}
+	for i, index := range frame.Pix {
+		if x, y := i%frame.Stride, i/frame.Stride; index != g.shown.Pix[i] {
+			changed = changed.Union(image.Rect(x, y, x+1, y+1))
+		}
+	}
+	if changed.Empty() {
+		changed = image.Rect(0, 0, 1, 1)
+	}
+	part := image.NewPaletted(changed, g.index.colors)
+	for y := changed.Min.Y; y < changed.Max.Y; y++ {
+		for x := changed.Min.X; x < changed.Max.X; x++ {
+			part.Pix[part.PixOffset(x, y)] = transparent
+			if i := frame.PixOffset(x, y); frame.Pix[i] != g.shown.Pix[i] {
+				part.Pix[part.PixOffset(x, y)] = frame.Pix[i]
+			}
+		}
+	}
+	return part
+}
+
 func (g *gifFrames) end(w io.Writer) error {
 	_, err := w.Write([]byte{0x3b})
 	return err
-}
-
-// filmPalette returns 256 colors for charts in a scale of colors: the scale, grays, and the colors of curves on white.
-func filmPalette(name string) color.Palette {
-	all := color.Palette{notFinite}
-	for _, c := range shades(max(0, colorMap(name)), 192) {
-		all = append(all, c)
-	}
-	for i := range 32 {
-		v := uint8(i * 255 / 31)
-		all = append(all, color.RGBA{v, v, v, 0xff})
-	}
-	for _, c := range palette[:gray-1] { // black is a gray
-		for i := range 5 {
-			mix := func(v uint8) uint8 { return uint8((int(v)*(5-i) + 0xff*i) / 5) }
-			all = append(all, color.RGBA{mix(c.R), mix(c.G), mix(c.B), 0xff})
-		}
-	}
-	for len(all) < 256 {
-		all = append(all, color.RGBA{0xff, 0xff, 0xff, 0xff})
-	}
-	return all
 }
 
 // pngFrames writes an animated PNG file from the chunks of a PNG file per frame, see www.w3.org/TR/png-3.
@@ -171,7 +167,7 @@ type pngFrames struct {
 	begun      bool
 }
 
-func (p *pngFrames) add(w io.Writer, img image.Image) error {
+func (p *pngFrames) add(w io.Writer, _ sheet, img *image.RGBA) error {
 	var data bytes.Buffer
 	if err := png.Encode(&data, img); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"cmp"
 	"fmt"
 	"image"
 	"image/color"
@@ -154,6 +155,9 @@ func (p Picture) shown() (s span, note string) {
 	if others {
 		note = wording.Join(", ", note, "gray: not finite")
 	}
+	if p.Range != nil {
+		note = cmp.Or(note, " ") // so that pictures of one range have one size
+	}
 	return s, note
 }
 
@@ -161,6 +165,7 @@ func (p Picture) shown() (s span, note string) {
 func (p Picture) plot(values span) *plot.Plot {
 	m := newPlot(p.XLabel, p.YLabel)
 	m.X.Padding, m.Y.Padding = 0, 0
+	m.X.LineStyle.Width, m.Y.LineStyle.Width = 0, 0 // the outline is there
 	size := p.mapSize()
 	m.X.Tick.Marker = plot.ConstantTicks(p.spanX().ticks(max(3, int(size.X/48))))
 	m.Y.Tick.Marker = plot.ConstantTicks(p.spanY().ticks(max(3, int(size.Y/48))))
@@ -183,7 +188,7 @@ func (p Picture) image(values span, width, height int) image.Image {
 	columns := cellsOf(width, p.NX, p.DX, p.Sides[0], p.Sides[1])
 	rows := cellsOf(height, p.NY, p.DY, p.Sides[2], p.Sides[3])
 	img := image.NewRGBA(image.Rect(0, 0, len(columns), len(rows)))
-	colors := shades(colorMap(p.Colors), 512)
+	colors := shades(colorMap(p.Colors), 200) // see indexed
 	for y, iy := range rows {
 		for x, ix := range columns {
 			img.SetRGBA(x, len(rows)-1-y, shade(colors, values, p.at(ix, iy)))
@@ -253,11 +258,13 @@ func (p Picture) layout() (sheet, error) {
 	frame := frameOf(m)
 	bar := newColorBar(values, p.Label, colorMap(p.Colors), size.Y)
 	width, height := size.X+frame.X+bar.width(), size.Y+frame.Y
-	return newSheet(heading{p.Title, note}, newLegend(), width, height, func(c draw.Canvas) {
+	s := newSheet(heading{p.Title, note}, newLegend(), width, height, func(c draw.Canvas) {
 		inner := draw.Crop(c, 0, -bar.width(), 0, 0)
 		drawPlot(m, inner)
 		bar.draw(c, mapCanvas(m, inner))
-	}), nil
+	})
+	s.colors = colorMaps[colorMap(p.Colors)].name
+	return s, nil
 }
 
 // frameOf returns how much larger a plot is than its data.
@@ -278,8 +285,9 @@ func newColorBar(values span, title string, of int, height vg.Length) *colorBar 
 	p := newPlot("", title)
 	p.HideX()
 	p.X.Padding, p.Y.Padding = 0, 0
+	p.Y.LineStyle.Width = 0 // the outline is there
 	p.Y.Tick.Marker = plot.ConstantTicks(values.ticks(max(4, int(height/24))))
-	colors := shades(of, 256)
+	colors := shades(of, scaleShades)
 	img := image.NewRGBA(image.Rect(0, 0, 1, len(colors)))
 	for i, c := range colors {
 		img.SetRGBA(0, len(colors)-1-i, c)
@@ -342,7 +350,7 @@ func (m matrix) layout() (sheet, error) {
 	values, height := m.values(), vg.Length(cell*len(m.Rows))+74
 	scale := newColorBar(values, m.Unit, 0, vg.Length(cell*len(m.Rows)))
 	all := max(vg.Length(len(m.Grids))*width+scale.width(), 12*vg.Centimeter)
-	return newSheet(heading{m.Title, m.Note}, newLegend(), all, height, func(c draw.Canvas) {
+	s := newSheet(heading{m.Title, m.Note}, newLegend(), all, height, func(c draw.Canvas) {
 		var data draw.Canvas
 		for i, g := range m.Grids {
 			p := newPlot(m.ColsOf, m.RowsOf)
@@ -359,7 +367,9 @@ func (m matrix) layout() (sheet, error) {
 			data = mapCanvas(p, one)
 		}
 		scale.draw(c, data)
-	}), nil
+	})
+	s.colors = colorMaps[0].name
+	return s, nil
 }
 
 // values returns the span of the finite numbers.
@@ -377,7 +387,7 @@ func (m matrix) values() span {
 
 // add adds the numbers of a grid, each on its color, in black or white for contrast.
 func (g grid) add(p *plot.Plot, values span) {
-	colors, texts := shades(0, 256), &plotter.Labels{}
+	colors, texts := shades(0, scaleShades), &plotter.Labels{}
 	for i, row := range g.Values {
 		y := float64(len(g.Values) - 1 - i)
 		for j, v := range row {

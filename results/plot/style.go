@@ -23,7 +23,7 @@ const (
 	textGap        = vg.Length(4)
 	legendSize     = vg.Length(9)
 	legendLine     = vg.Length(15)
-	pixelsPerPoint = 3
+	pixelsPerPoint = 2
 )
 
 // colors are those of Okabe and Ito (2008), which color-blind readers can distinguish too, and gray.
@@ -203,7 +203,8 @@ func (l *legend) draw(c draw.Canvas) draw.Canvas {
 type sheet struct {
 	width, height vg.Length
 	draw          func(draw.Canvas)
-	pixels        int // width of a picture; 0 for the default
+	pixels        int    // width of a picture; 0 for the default
+	colors        string // scale of colors, one of ColorMaps; "" if the chart has none
 }
 
 // paint draws the sheet on white.

@@ -57,7 +57,8 @@ func Encode(w io.Writer, extension string, c Chart) error {
 		return err
 	}
 	if extension == ".png" {
-		return png.Encode(w, s.raster(s.pixelSize(s.pixels)))
+		img := newIndexer(s.colors).paletted(s.raster(s.pixelSize(s.pixels)))
+		return (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(w, img)
 	}
 	if s.pixels > 0 {
 		return fmt.Errorf("only a picture of the format .png has a width in pixels, not one of %s", extension)
@@ -99,7 +100,7 @@ func (s sheet) pixelSize(width int) (x, y int) {
 }
 
 // raster draws the sheet with a size in pixels.
-func (s sheet) raster(width, height int) image.Image {
+func (s sheet) raster(width, height int) *image.RGBA {
 	dpi := max(1, int(math.Round(float64(width)*72/s.width.Points())))
 	size := vgimg.UseWH(vg.Length(width)*72/vg.Length(dpi), vg.Length(height)*72/vg.Length(dpi))
 	if x, _ := s.pixelSize(0); x == width {
@@ -107,7 +108,7 @@ func (s sheet) raster(width, height int) image.Image {
 	}
 	canvas := vgimg.NewWith(size, vgimg.UseDPI(dpi))
 	s.paint(printableCanvas{vgimg.PngCanvas{Canvas: canvas}})
-	return canvas.Image()
+	return canvas.Image().(*image.RGBA)
 }
 
 // newCanvas is a canvas of the format .svg or .pdf.

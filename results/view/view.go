@@ -46,5 +46,5 @@ func Film(fields int, open func(index int) (*Field, error), o Options) (plot.Fil
 	if o.Range = nil; all.Lo < all.Hi {
 		o.Range = &all
 	}
-	return plot.Film{Frames: fields, Frame: chart, Colors: o.Colors}, nil
+	return plot.Film{Frames: fields, Frame: chart}, nil
 }
