@@ -4,7 +4,7 @@ GO      ?= go
 SAMPLE  ?= configs/grayscott.yaml
 
 # The packages whose tests use devices: GPUs if there are any.
-DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels kernels/flags kernels/pack kernels/reduce kernels/rows kernels/step kernels/sweep kernels/temporal halo halo/ranks solvers solvers/scheme cmd/halox internal/bench/links internal/bench/ranks internal/bench/trial internal/verify examples/wave examples/grayscott examples/acoustic examples/lbm examples/reduction examples/power examples/particles examples/diffusion halo/packing
+DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels kernels/flags kernels/pack kernels/reduce kernels/rows kernels/step kernels/sweep kernels/temporal halo halo/ranks solvers solvers/scheme cmd/halox internal/bench/links internal/bench/ranks internal/bench/trial internal/verify examples/wave examples/grayscott examples/acoustic examples/lbm examples/reduction examples/power examples/particles examples/diffusion examples/stencil examples/nbody halo/packing
 
 # clang-format for kernels/cu. Other versions format some lines differently.
 CLANG_FORMAT := .tools/bin/clang-format
@@ -154,7 +154,7 @@ bundle: ## build bundle/halox-gpu.tar.gz: halox and the test programs, for a GPU
 	rm -rf bundle && mkdir -p bundle/halox-gpu
 	$(GO) build -ldflags "-s -w" -o bundle/halox-gpu/halox ./cmd/halox
 	for p in $(DEVICE_TESTS); do $(GO) test -c -ldflags "-s -w" -o bundle/halox-gpu/$$(echo $$p | tr / -).test ./$$p || exit 1; done
-	$(GO) build -ldflags "-s -w" -o bundle/halox-gpu/examples/ $(addprefix ./examples/,wave grayscott acoustic lbm reduction power particles diffusion)
+	$(GO) build -ldflags "-s -w" -o bundle/halox-gpu/examples/ $(addprefix ./examples/,wave grayscott acoustic lbm reduction power particles diffusion stencil nbody)
 	cp configs/*.yaml scripts/gpu-check.sh scripts/linkprobe.cu scripts/contexts.cu scripts/nvshmem.cu bundle/halox-gpu/
 	GO=$(GO) scripts/licenses.sh bundle/halox-gpu/licenses
 	mkdir bundle/halox-gpu/files # files that tests read, at the paths they expect

@@ -73,7 +73,7 @@ var may = map[string][]string{
 	"internal/mutation":             {},
 	"internal/rooms":                {},
 	"internal/cuda/cudafake":        {"internal/cache"},
-	"examples":                      {"solvers/scheme", "halo", "halo/boundary", "halo/ranks", "p2p", "kernels", "kernels/sweep", "stencil", "streams", "domain"},
+	"examples":                      {"solvers/scheme", "halo", "halo/boundary", "halo/datatype", "halo/packing", "halo/ranks", "p2p", "kernels", "kernels/sweep", "stencil", "streams", "domain"},
 	"examples/internal/exampletest": {"examples", "internal/testdevices", "internal/nvrtc", "kernels", "halo", "p2p", "solvers/scheme", "streams"},
 	"cmd":                           {"domain", "streams", "p2p", "p2p/mpi", "halo", "halo/checkpoint", "solvers", "solvers/scheme", "configs", "results", "results/plot", "internal/bench", "internal/drawing", "internal/faults", "internal/verify", "internal/forecast", "internal/plan", "internal/solve", "internal/cache", "internal/files", "internal/interrupt", "internal/command", "internal/progress"},
 

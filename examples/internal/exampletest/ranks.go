@@ -40,7 +40,7 @@ func (r Ranks) OneAnswer(t *testing.T, devices int, flags string) {
 		if _, err := program.Parse(strings.Fields(flags), io.Discard); err != nil {
 			t.Fatal(err)
 		}
-		sum, err := program.Run(t.Context(), session(s, devices), io.Discard)
+		sum, err := program.Run(t.Context(), Session(s, devices), io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,8 +55,8 @@ func (r Ranks) OneAnswer(t *testing.T, devices int, flags string) {
 	})
 }
 
-// session returns a session of the first devices of a set.
-func session(s *testdevices.Set, devices int) *halo.Session {
+// Session returns a session of the first devices of a set.
+func Session(s *testdevices.Set, devices int) *halo.Session {
 	return &halo.Session{
 		Backend: s.Devices[0].Backend, Devices: s.Devices[:devices], Links: s.Links, Compiler: s.Compiler,
 	}
@@ -78,7 +78,7 @@ func Each(t *testing.T, most, ranks int, f func(t *testing.T, s *example.Setup))
 
 // Setup returns a setup with a number of ranks on devices of a set, for the duration of a test.
 func Setup(t *testing.T, s *testdevices.Set, devices, each int) *example.Setup {
-	setup := &example.Setup{Session: session(s, devices), Threads: 64}
+	setup := &example.Setup{Session: Session(s, devices), Threads: 64}
 	setup.Options.Ranks, setup.Options.Limit = each, 5*time.Minute // also on a busy machine
 	t.Cleanup(func() {
 		if err := setup.Close(); err != nil {
