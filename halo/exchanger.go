@@ -37,6 +37,8 @@ type Exchanger struct {
 	direct    []*pack.DirectExchange              // by rank; nil unless one kernel per GPU does the exchange
 	channels  []*channel                          // by rank, made at the first Start
 	remote    *remote                             // nil if this process has all subdomains
+	mapped    *mpi.HostMessages                   // messages between processes that map memory of each other
+	mappedAt  map[int]int                         // by message: its index there
 	guard     guard.Guard                         // held exclusively from Start to Wait, like the fields
 	started   atomic.Bool                         // true between Start and Wait
 	failed    atomic.Pointer[error]               // error of a partly queued exchange; nothing is queued after it
@@ -99,6 +101,9 @@ func newExchanger(plan *Plan, c *kernels.Compiler, fields []*Field, adds bool) (
 		e.plan = plan.reversed()
 	}
 	if err = e.joinProcesses(); err == nil {
+		err = e.shareMemory()
+	}
+	if err == nil {
 		err = e.makeReady(c)
 		if e.remote != nil {
 			err = e.remote.processes.Agree(context.Background(), "make an exchange ready", err)
@@ -164,8 +169,8 @@ func (e *Exchanger) makeReady(c *kernels.Compiler) (err error) {
 		}
 		e.resources.Add(e.packers[d])
 	}
-	for _, m := range e.plan.Messages {
-		t, err := e.newTransfer(m)
+	for i, m := range e.plan.Messages {
+		t, err := e.newTransfer(i, m)
 		if err != nil {
 			return fmt.Errorf("halo: message from subdomain %d in %v: %w", m.From, m.Dir, err)
 		}
@@ -181,7 +186,7 @@ func (e *Exchanger) makeReady(c *kernels.Compiler) (err error) {
 // added, into a buffer with the layout of the ghosts. Any other message is packed, copied from buffer to
 // buffer, and unpacked or added. On a path with stores, one kernel stores into the ghosts, or into a buffer
 // of the receiver if the message is added or has gaps.
-func (e *Exchanger) newTransfer(m Message) (*Transfer, error) {
+func (e *Exchanger) newTransfer(i int, m Message) (*Transfer, error) {
 	p := e.plan.Placement
 	if !p.IsLocal(m.From) && !p.IsLocal(m.To) {
 		elsewhere := fmt.Errorf("halo: the message from subdomain %d to %d belongs to other processes", m.From, m.To)
@@ -195,7 +200,7 @@ func (e *Exchanger) newTransfer(m Message) (*Transfer, error) {
 	var err error
 	switch {
 	case p.crossesProcesses(m):
-		err = e.addRemote(t, m)
+		err = e.addRemote(t, i, m)
 	case m.isStored():
 		err = e.addStored(t, m)
 	case m.Contiguous && (e.adds || e.alike(m)):
@@ -215,20 +220,65 @@ func (e *Exchanger) newTransfer(m Message) (*Transfer, error) {
 	return t, errors.Join(e.ready(&t.out), e.ready(&t.in))
 }
 
-// addRemote adds the local end of a message between processes, if there is one.
-func (e *Exchanger) addRemote(t *Transfer, m Message) error {
+// shareMemory prepares the messages between processes that map memory of each other. All processes call it.
+func (e *Exchanger) shareMemory() (err error) {
+	p := e.plan.Placement
+	var all []mpi.HostMessage
+	e.mappedAt = map[int]int{}
+	for i, m := range e.plan.Messages {
+		from, to := p.Owners[m.From], p.Owners[m.To]
+		if !p.crossesProcesses(m) || !p.Processes.Maps(from, to) {
+			continue
+		}
+		one := mpi.HostMessage{From: from, To: to, Bytes: m.Bytes, Device: p.Devices[m.From], Name: p.nameOf(m)}
+		if p.IsLocal(m.To) {
+			one.Device = p.Devices[m.To]
+		}
+		e.mappedAt[i] = len(all)
+		all = append(all, one)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	if e.mapped, err = p.Processes.NewHostMessages(context.Background(), all); err == nil {
+		e.resources.Add(e.mapped)
+	}
+	return err
+}
+
+// nameOf describes a message between processes, and the other process.
+func (p *Placement) nameOf(m Message) string {
+	end, other := "to ", p.Owners[m.To]
+	if p.IsLocal(m.To) {
+		end, other = "from ", p.Owners[m.From]
+	}
+	return fmt.Sprintf("the message of subdomain %d to subdomain %d in %v, %s%s", m.From, m.To, m.Dir, end,
+		p.Processes.Name(other))
+}
+
+// addRemote adds the local end of a message between processes. The sender packs into a buffer that a network sends or,
+// if the processes map memory of each other, into the buffer of the receiver.
+func (e *Exchanger) addRemote(t *Transfer, i int, m Message) error {
 	p := e.plan.Placement
 	sends, rank := p.IsLocal(m.From), m.To
 	if sends {
 		rank = m.From
 	}
-	buffer, err := e.buffer(rank, m.Bytes)
-	switch {
-	case err != nil:
-		return err
-	case sends:
+	at, mapped := e.mappedAt[i]
+	var buffer streams.Span
+	if mapped {
+		buffer = e.mapped.Span(at)
+	} else {
+		b, err := e.buffer(rank, m.Bytes)
+		if err != nil {
+			return err
+		}
+		buffer = b.All()
+	}
+	var err error
+	if sends {
 		err = e.addPacking(t, m, buffer)
-	default:
+	} else {
 		err = e.addUnpacking(t, m, buffer)
 	}
 	if err != nil || e.remote == nil {
@@ -236,35 +286,40 @@ func (e *Exchanger) addRemote(t *Transfer, m Message) error {
 	}
 	t.waits = e.remote.waits
 	processes, from, to := e.remote.processes, p.Owners[m.From], p.Owners[m.To]
-	what, tag := fmt.Sprintf("the message of subdomain %d to subdomain %d in %v, ", m.From, m.To, m.Dir),
-		e.remote.tag(from, to)
-	if sends {
-		sender, err := processes.NewSender(buffer.All(), to, tag, what+"to "+processes.Name(to))
+	switch tag := e.remote.tag(from, to); {
+	case mapped && sends:
+		t.out.senders = []sender{e.mapped.Sender(at)}
+	case mapped:
+		t.in.receivers = []receiver{e.mapped.Receiver(at)}
+	case sends:
+		s, err := processes.NewSender(buffer, to, tag, p.nameOf(m))
 		if err != nil {
 			return err
 		}
-		e.resources.Add(sender)
-		t.out.senders = []*mpi.Sender{sender}
-		return nil
+		e.resources.Add(s)
+		t.out.senders = []sender{s}
+	default:
+		r, err := processes.NewReceiver(buffer, from, tag, p.nameOf(m))
+		if err != nil {
+			return err
+		}
+		e.resources.Add(r)
+		t.in.receivers = []receiver{r}
 	}
-	receiver, err := processes.NewReceiver(buffer.All(), from, tag, what+"from "+processes.Name(from))
-	if err != nil {
-		return err
-	}
-	e.resources.Add(receiver)
-	t.in.receivers = []*mpi.Receiver{receiver}
 	return nil
 }
 
 // addStored makes the sender store into the ghosts, or into a buffer of the receiver if the message is added
 // or has gaps.
 func (e *Exchanger) addStored(t *Transfer, m Message) (err error) {
-	var in *streams.Memory
+	var in streams.Span
 	boxes, typed := e.byLayout(m)
 	if e.adds || len(typed) > 0 {
-		if in, err = e.buffer(m.To, m.Bytes); err != nil {
+		b, err := e.buffer(m.To, m.Bytes)
+		if err != nil {
 			return err
 		}
+		in = b.All()
 	}
 	if e.adds {
 		return errors.Join(e.addPacking(t, m, in), e.addUnpacking(t, m, in))
@@ -307,33 +362,33 @@ func (e *Exchanger) addPacked(t *Transfer, m Message) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(e.addPacking(t, m, out), e.addUnpacking(t, m, in), e.addRoute(t, m, in.All(), out.All()))
+	return errors.Join(e.addPacking(t, m, out.All()), e.addUnpacking(t, m, in.All()), e.addRoute(t, m, in.All(), out.All()))
 }
 
 // addPacking makes the sender pack a message into a buffer.
-func (e *Exchanger) addPacking(t *Transfer, m Message, out *streams.Memory) error {
+func (e *Exchanger) addPacking(t *Transfer, m Message, out streams.Span) error {
 	if e.adds {
 		t.out.name = "pack ghosts"
 	}
 	boxes, typed := e.byLayout(m)
 	for _, p := range boxes {
 		src, _ := e.arrays(m, p)
-		t.out.copies = append(t.out.copies, pack.Pack(out.Span(p.Offset, p.Bytes), src, p.Send))
+		t.out.copies = append(t.out.copies, pack.Pack(out.Part(p.Offset, p.Bytes), src, p.Send))
 	}
 	return e.addTypedPacking(t, m, typed, out)
 }
 
 // addUnpacking makes the receiver unpack a message from a buffer, or add its parts.
-func (e *Exchanger) addUnpacking(t *Transfer, m Message, in *streams.Memory) error {
+func (e *Exchanger) addUnpacking(t *Transfer, m Message, in streams.Span) error {
 	if e.adds {
 		return e.addSums(t, m, func(p Part) pack.Place {
-			return pack.Dense(in.Span(p.Offset, p.Bytes), p.Send.Size())
+			return pack.Dense(in.Part(p.Offset, p.Bytes), p.Send.Size())
 		})
 	}
 	boxes, typed := e.byLayout(m)
 	for _, p := range boxes {
 		_, dst := e.arrays(m, p)
-		t.in.copies = append(t.in.copies, pack.Unpack(dst, p.Ghost, in.Span(p.Offset, p.Bytes)))
+		t.in.copies = append(t.in.copies, pack.Unpack(dst, p.Ghost, in.Part(p.Offset, p.Bytes)))
 	}
 	return e.addTypedUnpacking(t, m, typed, in)
 }
@@ -439,7 +494,7 @@ func (e *Exchanger) byLayout(m Message) (boxes []Part, typed [][]Part) {
 
 // addTypedPacking makes the sender pack parts with gaps, field by field, by the fastest engine for the
 // layout.
-func (e *Exchanger) addTypedPacking(t *Transfer, m Message, typed [][]Part, out *streams.Memory) error {
+func (e *Exchanger) addTypedPacking(t *Transfer, m Message, typed [][]Part, out streams.Span) error {
 	for _, parts := range typed {
 		layout, place, err := e.typedLayout(m.From, parts, func(p Part) domain.Box { return p.Send })
 		if err != nil {
@@ -457,7 +512,7 @@ func (e *Exchanger) addTypedPacking(t *Transfer, m Message, typed [][]Part, out 
 }
 
 // addTypedUnpacking makes the receiver unpack parts with gaps.
-func (e *Exchanger) addTypedUnpacking(t *Transfer, m Message, typed [][]Part, in *streams.Memory) error {
+func (e *Exchanger) addTypedUnpacking(t *Transfer, m Message, typed [][]Part, in streams.Span) error {
 	for _, parts := range typed {
 		layout, place, err := e.typedLayout(m.To, parts, func(p Part) domain.Box { return p.Ghost })
 		if err != nil {
@@ -518,12 +573,12 @@ func (s Spec) boxType(l domain.Layout, box domain.Box) (t *datatype.Type, err er
 }
 
 // spanOf returns the span of consecutive parts in a message.
-func spanOf(parts []Part, message *streams.Memory) streams.Span {
+func spanOf(parts []Part, message streams.Span) streams.Span {
 	bytes := int64(0)
 	for _, p := range parts {
 		bytes += p.Bytes
 	}
-	return message.Span(parts[0].Offset, bytes)
+	return message.Part(parts[0].Offset, bytes)
 }
 
 // directLimit is the default limit of a GPU's wait for a neighbor in an exchange, see SetLimit.

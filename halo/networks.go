@@ -21,8 +21,18 @@ func (s networks) prove(ctx context.Context, n mpi.Network, insist bool) error {
 		return s.TryDevice(ctx, s.devices[0], insist)
 	case mpi.NCCL:
 		return s.TryNCCL(ctx, s.devices[0])
+	case mpi.IPC:
+		return s.TryIPC(ctx, s.devices)
 	}
 	return nil
+}
+
+// use makes messages use a network, or if that is mpi.IPC, those within a host.
+func (s networks) use(n mpi.Network) error {
+	if n == mpi.IPC {
+		return s.Use(n, mpi.Pieces)
+	}
+	return s.Use(n, n)
 }
 
 // choose makes messages use the requested network, or the fastest known one. It returns the known trials. All
@@ -33,7 +43,7 @@ func (s networks) choose(ctx context.Context, want mpi.Network) (trials []Networ
 		return nil, err
 	}
 	if want == mpi.Auto {
-		return trials, s.take(ctx, fastest(trials))
+		return s.automatic(ctx, trials)
 	}
 	known := slices.ContainsFunc(trials, func(t NetworkTrial) bool { return t.Network == want && t.Why == "" })
 	if !known || want != mpi.Device { // whose trial by another process takes long
@@ -41,7 +51,27 @@ func (s networks) choose(ctx context.Context, want mpi.Network) (trials []Networ
 			return nil, optionError("Devices.Network", "%s: %w", want, err)
 		}
 	}
-	return trials, s.Use(want, want)
+	return trials, s.use(want)
+}
+
+// automatic makes messages use the fastest known networks, or mpi.IPC within a host if none was measured there. It
+// returns the trials, with the reason if mpi.IPC does not work.
+func (s networks) automatic(ctx context.Context, trials []NetworkTrial) ([]NetworkTrial, error) {
+	best := fastest(trials)
+	_, _, shares := firstPair(s.Nodes, true)
+	if !shares || len(trials) > 0 && best.within != mpi.IPC {
+		return trials, s.take(ctx, best)
+	}
+	if err := s.TryIPC(ctx, s.devices); err != nil {
+		if s.Err() != nil {
+			return nil, err
+		}
+		others := slices.DeleteFunc(trials, func(t NetworkTrial) bool { return t.Network == mpi.IPC })
+		best = fastest(others)
+		return append(others, NetworkTrial{Network: mpi.IPC, Library: s.Library, Why: words(err)}), s.take(ctx, best)
+	}
+	best.within = mpi.IPC
+	return trials, s.take(ctx, best)
 }
 
 // take makes messages use networks that worked in trials. If NCCL is one of them and does not start, no
@@ -119,7 +149,7 @@ func (c *ProcessCurve) mean() float64 {
 func words(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // networksVersion changes when the trials change.
-const networksVersion = 2
+const networksVersion = 3
 
 // networksKey is everything that trials depend on.
 type networksKey struct {

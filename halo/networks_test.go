@@ -59,12 +59,13 @@ func TestProcessesOnGPUs(t *testing.T) {
 		t.Skip("SKIPPED: no two GPUs: ", err)
 	}
 	done(t, nil, platform.Close())
-	gpus := []string{"HALOX_TEST_GPUS=1", "HALOX_CUDA=" + os.Getenv("HALOX_CUDA"), ownVariable + "=1"}
+	shared := []string{"HALOX_TEST_GPUS=1", "HALOX_CUDA=" + os.Getenv("HALOX_CUDA")} // by both processes
+	gpus := append(slices.Clip(shared), ownVariable+"=1")
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for _, tc := range []testNetwork{
-			{"mpi", gpus}, {"mpi-device", gpus}, {"nccl", gpus}, {"nccl", append(gpus, "NCCL_P2P_DISABLE=1", "NCCL_SHM_DISABLE=1")},
+			{"ipc", gpus}, {"ipc", shared}, {"ipc", append(slices.Clip(shared), "CUDA_VISIBLE_DEVICES=0")}, {"mpi", gpus}, {"mpi-device", gpus}, {"nccl", gpus}, {"nccl", append(gpus, "NCCL_P2P_DISABLE=1", "NCCL_SHM_DISABLE=1")},
 		} {
-			t.Run(fmt.Sprintf("%s/%d", tc.name, len(tc.env)), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%s", tc.name, strings.Join(tc.env[2:], " ")), func(t *testing.T) {
 				r := in.Run(t, testmpi.Job{Program: "geometry", Ranks: 2, Env: append(tc.env, networkVariable+"="+tc.name)})
 				if strings.Contains(r.Out, absent) {
 					t.Skip("SKIPPED: ", r.Out)
@@ -83,7 +84,7 @@ type testNetwork struct {
 
 func testNetworks(t *testing.T) []testNetwork {
 	gpus := testdevices.Environment(t, 2)
-	return []testNetwork{{"mpi", gpus}, {"mpi-device", gpus}, {"nccl", append(gpus, "HALOX_NCCL="+ncclfake.Build(t))}}
+	return []testNetwork{{"ipc", nil}, {"ipc", gpus}, {"mpi", gpus}, {"mpi-device", gpus}, {"nccl", append(gpus, "HALOX_NCCL="+ncclfake.Build(t))}}
 }
 
 // Networks found by trials are used afterwards. A named network must work, whatever its library reports.

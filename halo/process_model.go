@@ -209,7 +209,7 @@ func (s *Session) TryNetworks(ctx context.Context) (trials []NetworkTrial, err e
 	s.networks().keep(trials)
 	best := fastest(trials)
 	if best.within != mpi.NCCL && best.across != mpi.NCCL {
-		if err := p.Disconnect(); err != nil {
+		if err := p.EndNCCL(); err != nil {
 			return nil, err
 		}
 	}
@@ -224,7 +224,7 @@ func (s *Session) tryNetwork(ctx context.Context, n mpi.Network) (t NetworkTrial
 		t.Why = words(err)
 		return t, p.Err()
 	}
-	if err := p.Use(n, n); err != nil {
+	if err := s.networks().use(n); err != nil {
 		return t, err
 	}
 	m, err := s.MeasureProcesses(ctx)
@@ -232,6 +232,9 @@ func (s *Session) tryNetwork(ctx context.Context, n mpi.Network) (t NetworkTrial
 		return t, err
 	}
 	t.SameHost, t.OtherHosts = m.SameHost, m.OtherHosts
+	if n == mpi.IPC {
+		t.OtherHosts = nil
+	}
 	if n == mpi.NCCL {
 		t.Library = p.NCCL()
 	}
@@ -258,8 +261,13 @@ func (s *Session) UsedNetworks() (all []UsedNetwork) {
 			continue
 		}
 		n.Carrier = p.Library
-		if n.Network == mpi.NCCL {
+		switch {
+		case n.Network == mpi.NCCL:
 			n.Carrier = p.NCCL()
+		case n.Network == mpi.IPC && s.Devices[0].HostMemory:
+			n.Carrier = "shared memory"
+		case n.Network == mpi.IPC:
+			n.Carrier = "CUDA IPC"
 		}
 		for _, t := range s.trials {
 			if t.Network == n.Network && n.Hosts {

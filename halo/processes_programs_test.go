@@ -61,6 +61,8 @@ func (p processes) tries(n mpi.Network) error {
 		return p.TryNCCL(context.Background(), p.devices[0])
 	case n == mpi.Device && os.Getenv(ownVariable) != "":
 		return p.TryDevice(context.Background(), p.devices[0], false)
+	case n == mpi.IPC:
+		return p.TryIPC(context.Background(), p.devices)
 	}
 	return nil
 }
@@ -100,7 +102,11 @@ func inPieces(piece int64, limit time.Duration, program func(processes) error) f
 			if err := p.tries(n); err != nil {
 				return fmt.Errorf("%s: %w", absent, err)
 			}
-			if err := p.Use(n, n); err != nil {
+			across := n
+			if n == mpi.IPC {
+				across = mpi.Pieces
+			}
+			if err := p.Use(n, across); err != nil {
 				return err
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/halox/halox/internal/guard"
@@ -111,6 +112,12 @@ func Open(ctx context.Context, want Devices) (session *Session, err error) {
 		return s, err
 	}
 	s.trials, err = s.networks().choose(ctx, want.Network)
+	for _, t := range s.trials {
+		if within, _ := want.Processes.Used(); t.Network == mpi.IPC && t.Why != "" && within != mpi.IPC {
+			s.Note = strings.TrimSpace(fmt.Sprintf(
+				"%s\nProcesses of one host do not map each other's memory, and use network %s: %s", s.Note, within, t.Why))
+		}
+	}
 	return s, err
 }
 
@@ -284,7 +291,11 @@ func (s *Session) Close() error {
 	if s.endNVML != nil {
 		meanwhile.Go(func() { ended = s.endNVML() })
 	}
-	err := errors.Join(s.asked.Processes.Disconnect(), streams.CloseAll(s.Devices))
+	var err error
+	if !s.asked.Processes.IsAlone() { // queued work may use memory of other processes
+		err = errors.Join(streams.CloseStreams(s.Devices), s.asked.Processes.Disconnect())
+	}
+	err = errors.Join(err, streams.CloseAll(s.Devices))
 	if !errors.Is(err, guard.ErrBusy) { // no device was held in the meantime
 		err = errors.Join(err, s.Compiler.Close(), s.platform.Close())
 	}

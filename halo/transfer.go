@@ -5,7 +5,6 @@ import (
 
 	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
@@ -75,8 +74,21 @@ type end struct {
 	queue    []operation // all launches, see Exchanger.ready
 
 	// Messages to and from other processes.
-	senders   []*mpi.Sender
-	receivers []*mpi.Receiver
+	senders   []sender
+	receivers []receiver
+}
+
+// sender is the sending end of messages to another process, see mpi.Sender, which packs into a buffer.
+type sender interface {
+	Ready(group *streams.WorkerGroup, s *streams.Stream) error
+	Send(s *streams.Stream) error
+}
+
+// receiver is the receiving end, see mpi.Receiver, which is unpacked from a buffer.
+type receiver interface {
+	Expect(s *streams.Stream)
+	Receive(group *streams.WorkerGroup, s *streams.Stream) error
+	Done(s *streams.Stream) error
 }
 
 // operation is work that can be queued any number of times.

@@ -523,6 +523,62 @@ func (c *cudaDriver) alloc(bytes int64) (*Memory, error) {
 	return &Memory{addr: uint64(p), handle: p}, outOfMemory(err)
 }
 
+// cudaShared is memory that this process has opened.
+type cudaShared cuda.DevicePtr
+
+// sharedUnit is the unit in which the driver shares memory with other processes.
+const sharedUnit = 2 << 20
+
+func (c *cudaDriver) share(bytes int64) (*Memory, []byte, error) {
+	m, err := c.alloc((bytes + sharedUnit - 1) / sharedUnit * sharedUnit)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := c.ctx.MemoryHandle(m.handle.(cuda.DevicePtr))
+	if err != nil {
+		return nil, nil, errors.Join(err, c.free(m))
+	}
+	return m, h[:], nil
+}
+
+func (c *cudaDriver) open(handle []byte, _ int64) (*Memory, error) {
+	h, err := handleOf(handle)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.ctx.OpenMemory(h)
+	return &Memory{addr: uint64(p), handle: cudaShared(p)}, err
+}
+
+func handleOf(bytes []byte) (h cuda.Handle, err error) {
+	if copy(h[:], bytes) != len(h) || len(bytes) != len(h) {
+		return h, fmt.Errorf("%w: the handle has %d bytes", ErrUnshared, len(bytes))
+	}
+	return h, nil
+}
+
+func (c *cudaDriver) shareMarker() (marker, []byte, error) {
+	e, err := c.ctx.EventCreate(cuda.EventNoTiming | cuda.EventInterprocess)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &cudaEvent{c.ctx, e}
+	h, err := c.ctx.EventHandle(e)
+	if err != nil {
+		return nil, nil, errors.Join(err, m.close())
+	}
+	return m, h[:], nil
+}
+
+func (c *cudaDriver) openMarker(handle []byte) (marker, error) {
+	h, err := handleOf(handle)
+	if err != nil {
+		return nil, err
+	}
+	e, err := c.ctx.OpenEvent(h)
+	return &cudaEvent{c.ctx, e}, err
+}
+
 // outOfMemory adds ErrOutOfMemory to out-of-memory errors of the driver.
 func outOfMemory(err error) error {
 	if errors.Is(err, cuda.CodeOutOfMemory) {
@@ -559,9 +615,12 @@ func (c *cudaDriver) hostAlloc(bytes int64) (*Memory, error) {
 
 func (c *cudaDriver) free(m *Memory) error {
 	m.bytes = nil
-	if p, ok := m.handle.(unsafe.Pointer); ok {
+	switch p := m.handle.(type) {
+	case unsafe.Pointer:
 		c.ledger.give(m.size)
 		return c.ctx.HostFree(p)
+	case cudaShared:
+		return c.ctx.CloseMemory(cuda.DevicePtr(p))
 	}
 	return c.ctx.MemFree(m.handle.(cuda.DevicePtr))
 }

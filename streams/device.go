@@ -224,6 +224,9 @@ func CloseAll(devices []*Device) error {
 	return errors.Join(held, eachDevice(closing, (*Device).closeStreams), eachDevice(closing, (*Device).free))
 }
 
+// CloseStreams closes all streams of the devices, which stay open. It waits at most 10 s for queued work.
+func CloseStreams(devices []*Device) error { return eachDevice(devices, (*Device).closeStreams) }
+
 // eachDevice calls do for all devices, concurrently.
 func eachDevice(devices []*Device, do func(d *Device) error) error {
 	errs := make([]error, len(devices))
@@ -386,6 +389,9 @@ func (d *Device) Peak() (most Held) {
 
 // count counts an allocated block, or a freed one if sign is -1.
 func (d *Device) count(m *Memory, sign int64) {
+	if m.borrowed {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if m.pinned {

@@ -526,8 +526,13 @@ func (h *hostDriver) block(bytes int64, pinned bool) (*Memory, error) {
 }
 
 func (h *hostDriver) free(m *Memory) error {
-	h.ledger.give(m.size)
+	if !m.borrowed {
+		h.ledger.give(m.size)
+	}
 	m.bytes = nil
+	if s, shared := m.handle.(*SharedBytes); shared {
+		return s.Close()
+	}
 	return nil
 }
 

@@ -14,8 +14,10 @@ type Memory struct {
 	addr   uint64 // address for kernels of a GPU
 	bytes  []byte // memory as seen by the CPU; nil for GPU memory
 	pinned bool
-	handle any // owned by the driver
-	closed atomic.Bool
+	// borrowed memory belongs to another process, see OpenShared.
+	borrowed bool
+	handle   any // owned by the driver
+	closed   atomic.Bool
 }
 
 // Device returns the device that the memory was allocated on.
@@ -63,6 +65,9 @@ type Span struct {
 	Offset int64   // in bytes
 	Length int64   // in bytes
 }
+
+// Part returns bytes [offset, offset+length) of the span.
+func (s Span) Part(offset, length int64) Span { return Span{s.Memory, s.Offset + offset, length} }
 
 // String returns the kind of memory and the range.
 func (s Span) String() string {

@@ -109,14 +109,20 @@ func paceOf(threads int) *poll.Policy {
 
 // Counter counts what one worker has done, for others to wait for. It has its own cache line.
 type Counter struct {
-	Name string // of the worker that counts, for errors of the workers that wait for it
-	_    [48]byte
-	n    atomic.Int64
-	_    [56]byte
+	Name   string        // of the worker that counts, for errors of the workers that wait for it
+	shared *atomic.Int64 // the count of another process, if that is greater; nil if there is none
+	_      [40]byte
+	n      atomic.Int64
+	_      [56]byte
 }
 
 // Count returns the count.
-func (c *Counter) Count() int64 { return c.n.Load() }
+func (c *Counter) Count() int64 {
+	if n := c.n.Load(); c.shared == nil || n > 0 {
+		return n
+	}
+	return c.shared.Load()
+}
 
 // Add increments the count by one.
 func (c *Counter) Add() { c.n.Add(1) }
@@ -130,8 +136,17 @@ func (w *WorkerGroup) Await(counter *Counter, n int64) error {
 	if w == nil {
 		return errNoGroup
 	}
+	return w.await(counter, n, w.limit)
+}
+
+// await is Await with another limit, if that is less.
+func (w *WorkerGroup) await(counter *Counter, n int64, limit time.Duration) error {
+	if w == nil {
+		return errNoGroup
+	}
+	limit = min(limit, w.limit)
 	wait := w.pace.Begin()
-	for counter.n.Load() < n {
+	for counter.Count() < n {
 		waited := wait.Pause()
 		if waited < w.pace.Spin {
 			continue
@@ -139,8 +154,8 @@ func (w *WorkerGroup) Await(counter *Counter, n int64) error {
 		if w.ctx.Err() != nil {
 			return ErrStopped
 		}
-		if waited > w.limit {
-			return fmt.Errorf("waited %v for %s to reach %d, got %d", w.limit, counter.Name, n, counter.Count())
+		if waited > limit {
+			return fmt.Errorf("waited %v for %s to reach %d, got %d", limit, counter.Name, n, counter.Count())
 		}
 	}
 	return nil

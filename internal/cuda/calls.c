@@ -15,6 +15,8 @@ enum {
 	COOPERATIVE = 2,
 	PROGRAMMATIC_STREAM_SERIALIZATION = 6,
 
+	IPC_LAZY_ENABLE_PEER_ACCESS = 1,
+
 	JIT_ERROR_LOG = 5,
 	JIT_ERROR_LOG_SIZE = 6,
 };
@@ -161,6 +163,22 @@ int halox_event_synchronize(IN_CONTEXT, CUhandle event) { CONTEXT(d->cuEventSync
 
 int halox_event_elapsed(IN_CONTEXT, float *ms, CUhandle start, CUhandle end) {
 	CONTEXT(d->cuEventElapsedTime(ms, start, end));
+}
+
+int halox_ipc_memory_handle(IN_CONTEXT, CUipc *handle, CUaddr p) { CONTEXT(d->cuIpcGetMemHandle(handle, p)); }
+
+int halox_ipc_open_memory(IN_CONTEXT, CUaddr *p, const CUipc *handle) {
+	CONTEXT(d->cuIpcOpenMemHandle(p, *handle, IPC_LAZY_ENABLE_PEER_ACCESS));
+}
+
+int halox_ipc_close_memory(IN_CONTEXT, CUaddr p) { CONTEXT(d->cuIpcCloseMemHandle(p)); }
+
+int halox_ipc_event_handle(IN_CONTEXT, CUipc *handle, CUhandle event) {
+	HANDLE(event, d->cuIpcGetEventHandle(handle, event));
+}
+
+int halox_ipc_open_event(IN_CONTEXT, CUhandle *event, const CUipc *handle) {
+	CONTEXT(d->cuIpcOpenEventHandle(event, *handle));
 }
 
 int halox_module_load(IN_CONTEXT, CUhandle *module, const void *image, char *log, size_t log_size) {

@@ -71,6 +71,12 @@ int halox_event_query(IN_CONTEXT, CUhandle event);
 int halox_event_synchronize(IN_CONTEXT, CUhandle event);
 int halox_event_elapsed(IN_CONTEXT, float *ms, CUhandle start, CUhandle end);
 
+int halox_ipc_memory_handle(IN_CONTEXT, CUipc *handle, CUaddr p);
+int halox_ipc_open_memory(IN_CONTEXT, CUaddr *p, const CUipc *handle);
+int halox_ipc_close_memory(IN_CONTEXT, CUaddr p);
+int halox_ipc_event_handle(IN_CONTEXT, CUipc *handle, CUhandle event);
+int halox_ipc_open_event(IN_CONTEXT, CUhandle *event, const CUipc *handle);
+
 int halox_module_load(IN_CONTEXT, CUhandle *module, const void *image, char *log, size_t log_size);
 int halox_module_unload(IN_CONTEXT, CUhandle module);
 int halox_module_function(IN_CONTEXT, CUhandle *fn, CUhandle module, const char *name);

@@ -9,6 +9,11 @@
 typedef uint64_t CUaddr;    // an address in device memory
 typedef uintptr_t CUhandle; // any of the driver's opaque pointers
 
+// CUipc is CUipcMemHandle and CUipcEventHandle, which the driver takes by value.
+typedef struct {
+	unsigned char bytes[64];
+} CUipc;
+
 // CUend3D is one end of a CUcopy3D. The context is of peer copies; for others
 // its place is reserved and 0. The host address is no pointer here, so that Go
 // may fill the struct in.
@@ -103,6 +108,11 @@ _Static_assert(sizeof(void *) != 8 || (sizeof(CUlaunchAttr) == 72 && sizeof(CUla
 	X(cuEventQuery, "cuEventQuery", (CUhandle))                                                                      \
 	X(cuEventSynchronize, "cuEventSynchronize", (CUhandle))                                                          \
 	X(cuEventElapsedTime, "cuEventElapsedTime", (float *, CUhandle, CUhandle))                                       \
+	X(cuIpcGetMemHandle, "cuIpcGetMemHandle", (CUipc *, CUaddr))                                                     \
+	X(cuIpcOpenMemHandle, "cuIpcOpenMemHandle_v2", (CUaddr *, CUipc, unsigned))                                      \
+	X(cuIpcCloseMemHandle, "cuIpcCloseMemHandle", (CUaddr))                                                          \
+	X(cuIpcGetEventHandle, "cuIpcGetEventHandle", (CUipc *, CUhandle))                                               \
+	X(cuIpcOpenEventHandle, "cuIpcOpenEventHandle", (CUhandle *, CUipc))                                             \
 	X(cuModuleLoadDataEx, "cuModuleLoadDataEx", (CUhandle *, const void *, unsigned, int *, void **))                \
 	X(cuModuleUnload, "cuModuleUnload", (CUhandle))                                                                  \
 	X(cuModuleGetFunction, "cuModuleGetFunction", (CUhandle *, CUhandle, const char *))                              \

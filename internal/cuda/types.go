@@ -48,11 +48,12 @@ const (
 type EventFlags uint32
 
 // EventDefault events record times, and waits for them spin. EventBlocking makes EventSynchronize sleep. EventNoTiming
-// makes recording and waiting cheaper.
+// makes recording and waiting cheaper. EventInterprocess, which needs EventNoTiming, allows [Context.EventHandle].
 const (
-	EventDefault  EventFlags = 0
-	EventBlocking EventFlags = 1
-	EventNoTiming EventFlags = 2
+	EventDefault      EventFlags = 0
+	EventBlocking     EventFlags = 1
+	EventNoTiming     EventFlags = 2
+	EventInterprocess EventFlags = 4
 )
 
 // Dim3 counts blocks of a grid or threads of a block along x, y and z.

@@ -187,6 +187,8 @@ func (p *Plan) printCrossing(out io.Writer, kind, between string, network mpi.Ne
 		carried = "as device memory, sent by " + g.Library
 	case mpi.NCCL:
 		carried = "as device memory, sent by " + g.NCCL()
+	case mpi.IPC:
+		carried = "into memory of the receiver"
 	}
 	fmt.Fprintf(out, "%s: %d messages, %s %s, of one host at most %s; network %s: packed on the device, %s\n", between,
 		all.messages, streams.Size(all.bytes), p.every("per step", "every "), streams.Size(most), network, carried)

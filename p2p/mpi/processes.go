@@ -55,6 +55,7 @@ type Processes struct {
 	pairs               *pairs  // nil before TryNCCL has opened NCCL
 
 	lock    sync.Mutex
+	host    []*HostMessages // not freed yet
 	nextTag int
 	lastTag int
 	closed  bool
@@ -368,4 +369,4 @@ func Networks() []Network { return slices.Clone(networks) }
 
 // networks are all except Auto. A new network has one entry here, and its carriers in a separate file, see
 // newCarrier.
-var networks = []Network{Pieces, Device, NCCL}
+var networks = []Network{Pieces, Device, NCCL, IPC}

@@ -19,6 +19,9 @@ func (p *Processes) Use(sameHost, interHost Network) error {
 			return errors.New("mpi: network nccl: must be opened by TryNCCL")
 		}
 	}
+	if interHost == IPC {
+		return errors.New("mpi: network ipc: must be within a host")
+	}
 	p.sameHost, p.interHost = sameHost, interHost
 	return nil
 }
@@ -34,6 +37,10 @@ func (p *Processes) networkTo(other int) Network {
 	return p.interHost
 }
 
+// Maps reports whether messages between two processes are HostMessages: both are on one host, and network IPC is used
+// there.
+func (p *Processes) Maps(from, to int) bool { return p.sameHost == IPC && p.Nodes[from] == p.Nodes[to] }
+
 // newCarrier returns the carrier of a message, for the sending or the receiving end.
 func (m *message) newCarrier(sends bool) (carrier, error) {
 	network := m.processes.networkTo(m.other)
@@ -41,6 +48,8 @@ func (m *message) newCarrier(sends bool) (carrier, error) {
 		return nil, fmt.Errorf("mpi: network %s: %w", network, errNoDeviceMemory)
 	}
 	switch network {
+	case IPC:
+		return nil, errors.New("mpi: network ipc: must be used by NewHostMessages")
 	case Device:
 		return &whole{message: m, sends: sends}, nil
 	case NCCL:

@@ -330,7 +330,15 @@ func (p *Processes) Close() error {
 // Disconnect frees the objects of networks on devices. It must be called before those devices are closed, and
 // after messages are closed. Messages created afterwards use Pieces until Use is called again.
 func (p *Processes) Disconnect() error {
-	if p == nil || p.pairs == nil {
+	if p == nil || p.control == nil {
+		return nil
+	}
+	return errors.Join(p.disconnectHost(), p.EndNCCL())
+}
+
+// EndNCCL is Disconnect for NCCL only.
+func (p *Processes) EndNCCL() error {
+	if p.pairs == nil {
 		return nil
 	}
 	ended := p.pairs

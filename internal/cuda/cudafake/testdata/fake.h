@@ -49,6 +49,7 @@ enum {
 	PEER_UNSUPPORTED = 217,
 	INVALID_HANDLE = 400,
 	ILLEGAL_STATE = 401,
+	MAP_FAILURE = 205,
 	NOT_FOUND = 500,
 	NOT_READY = 600,
 	PEER_ALREADY_ENABLED = 704,
@@ -88,6 +89,8 @@ typedef struct object {
 	size_t size;          // of bytes; for a function, of its argument
 	char *map;            // what bytes lie in, if they are mapped
 	size_t mapped;        // its bytes
+	int file;             // what is mapped, if other processes can open it, else 0
+	int opened;           // it belongs to another process
 	unsigned flags;       // as given when it was made
 	int priority;         // a stream's
 	double recorded;      // an event's time in ms, 0 before
@@ -143,6 +146,17 @@ object *fake_known(enum kind kind, void *handle);
 // fake_find is the memory or pinned memory that holds n bytes from p.
 object *fake_find(enum kind kind, const void *p, size_t n);
 
+// fake_shared_file is a new file of n bytes for other processes, and fake_map maps n bytes of it from an offset, at an
+// address or anywhere.
+int fake_shared_file(size_t n);
+void *fake_map(void *at, int file, size_t n, size_t from);
+
+// fake_share_event lets other processes open the event.
+int fake_share_event(object *event);
+
+// fake_is_open says whether another process has the memory open.
+int fake_is_open(const object *memory);
+
 // work is something that a stream does: a copy or a setting of a box of bytes, or
 // a kernel.
 typedef struct {
@@ -183,9 +197,11 @@ int fake_enqueue_wait(object *stream, object *event);
 int fake_idle(const object *stream);    // SUCCESS or NOT_READY
 int fake_recorded(const object *event); // the same
 void fake_drain(object *stream);
+void fake_drain_to_end(object *stream); // which does not wait for other processes
 void fake_drain_device(int device);
 void fake_await(object *event);
 double fake_time(const object *event); // of its last record in ms, 0 before
+void fake_share_mark(object *event, void *shared); // the mark of an event between processes
 void fake_end_queue(object *stream);
 
 // fake_run_nodes does the work of a graph.

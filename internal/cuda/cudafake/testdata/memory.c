@@ -15,7 +15,7 @@ API cuMemGetInfo_v2(size_t *available, size_t *total) {
 	return SUCCESS;
 }
 
-enum { ALIGNED = 16, PAGE = 4096 }; // a real driver aligns to 256 bytes
+enum { ALIGNED = 16, PAGE = 4096, SHARED_UNIT = 2 << 20 }; // a real driver aligns to 256 bytes
 
 // New memory holds a pattern, so that nobody lives on zeros. It lies between pages that nobody may touch: at the end of what is before
 // the second, and each fourth time at the beginning of what is behind the first.
@@ -32,6 +32,8 @@ static object *allocate(enum kind kind, size_t n) {
 	object *o = fake_new(kind, n);
 	o->map = map;
 	o->mapped = pages + 2 * PAGE;
+	if (kind == MEMORY && n % SHARED_UNIT == 0 && (o->file = fake_shared_file(pages + PAGE)))
+		fake_map(map + PAGE, o->file, pages, 0);
 	o->bytes = map + PAGE + (count++ % 4 ? pages - used : 0);
 	memset(o->bytes, 0xA5, n);
 	return o;
@@ -61,6 +63,7 @@ static int release(enum kind kind, void *p) {
 	object *o = fake_find(kind, p, 1);
 	if (!o || o->bytes != p) return INVALID_VALUE;
 	if (o->device != fake_current->device) return INVALID_CONTEXT;
+	if (o->opened || fake_is_open(o)) return ILLEGAL_STATE;
 	fake_drain_device(o->device);
 	fake_drop(o);
 	return SUCCESS;

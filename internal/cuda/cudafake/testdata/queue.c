@@ -15,7 +15,11 @@ enum what { WORK, NODES, RECORD, WAIT };
 typedef struct mark {
 	long asked, done;
 	double time;
+	int shared; // other processes see it, and count it too
 } mark;
+
+#define LOAD(n) __atomic_load_n(&(n), __ATOMIC_ACQUIRE)
+#define STORE(n, v) __atomic_store_n(&(n), v, __ATOMIC_RELEASE)
 
 typedef struct task {
 	enum what what;
@@ -29,6 +33,7 @@ typedef struct task {
 
 typedef struct queue {
 	int device, busy, ends;
+	int abroad; // it waits for another process, which may have ended
 	task *first, **last;
 	struct queue *next;
 } queue;
@@ -44,16 +49,31 @@ static double now_ms(void) {
 
 static int *dead(const queue *q) { return &fake_contexts[q->device].dead; }
 
-static void perform(const queue *q, task *t) {
+// await_progress waits for a change of this process, or a moment for one of another.
+static void await_progress(const mark *m) {
+	if (!m->shared) {
+		pthread_cond_wait(&progress, &fake_mutex);
+		return;
+	}
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_nsec += 200000;
+	if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
+	pthread_cond_timedwait(&progress, &fake_mutex, &t);
+}
+
+static void perform(queue *q, task *t) {
 	int rc = SUCCESS;
 	switch (t->what) {
 	case WORK: rc = fake_perform(&t->work); break;
 	case NODES: rc = fake_run_nodes(t->nodes, t->count); break;
 	case RECORD:
-		if (t->mark->done < t->number) t->mark->done = t->number, t->mark->time = now_ms();
+		if (t->mark->done < t->number) t->mark->time = now_ms(), STORE(t->mark->done, t->number);
 		break;
 	case WAIT:
-		while (t->mark->done < t->number && !*dead(q) && !q->ends) pthread_cond_wait(&progress, &fake_mutex);
+		q->abroad = t->mark->shared;
+		while (LOAD(t->mark->done) < t->number && !*dead(q) && !q->ends) await_progress(t->mark);
+		q->abroad = 0;
 		break;
 	}
 	if (rc && !*dead(q)) *dead(q) = rc;
@@ -124,19 +144,26 @@ static mark *mark_of(object *event) {
 	return event->mark;
 }
 
+void fake_share_mark(object *event, void *shared) {
+	event->mark = shared;
+	event->mark->shared = 1;
+}
+
 int fake_enqueue_record(object *stream, object *event) {
 	task *t = enqueue(stream, RECORD);
 	t->mark = mark_of(event);
-	t->number = ++t->mark->asked;
+	t->number = t->mark->asked + 1;
+	STORE(t->mark->asked, t->number);
 	return SUCCESS;
 }
 
 int fake_enqueue_wait(object *stream, object *event) {
 	mark *m = mark_of(event);
-	if (m->done == m->asked) return SUCCESS;
+	const long asked = LOAD(m->asked);
+	if (LOAD(m->done) >= asked) return SUCCESS;
 	task *t = enqueue(stream, WAIT);
 	t->mark = m;
-	t->number = m->asked;
+	t->number = asked;
 	return SUCCESS;
 }
 
@@ -145,11 +172,15 @@ static int idle(const queue *q) { return !q || (!q->first && !q->busy); }
 int fake_idle(const object *stream) { return idle(stream->queue) ? SUCCESS : NOT_READY; }
 
 int fake_recorded(const object *event) {
-	return !event->mark || event->mark->done == event->mark->asked ? SUCCESS : NOT_READY;
+	return !event->mark || LOAD(event->mark->done) >= LOAD(event->mark->asked) ? SUCCESS : NOT_READY;
 }
 
 void fake_drain(object *stream) {
 	while (!idle(stream->queue)) pthread_cond_wait(&progress, &fake_mutex);
+}
+
+void fake_drain_to_end(object *stream) {
+	while (!idle(stream->queue) && !stream->queue->abroad) await_progress(&(mark){.shared = 1});
 }
 
 void fake_drain_device(int device) {
@@ -166,7 +197,7 @@ void fake_drain_device(int device) {
 void fake_await(object *event) {
 	mark *m = mark_of(event);
 	const long number = m->asked;
-	while (m->done < number) pthread_cond_wait(&progress, &fake_mutex);
+	while (LOAD(m->done) < number) await_progress(m);
 }
 
 double fake_time(const object *event) { return event->mark ? event->mark->time : 0; }
@@ -188,10 +219,12 @@ int fake_enqueue_record(object *stream, object *event) {
 	event->recorded = t.tv_sec * 1e3 + t.tv_nsec * 1e-6;
 	return (void)stream, SUCCESS;
 }
+void fake_share_mark(object *event, void *shared) { (void)event, (void)shared; }
 int fake_enqueue_wait(object *stream, object *event) { return (void)stream, (void)event, SUCCESS; }
 int fake_idle(const object *stream) { return (void)stream, SUCCESS; }
 int fake_recorded(const object *event) { return (void)event, SUCCESS; }
 void fake_drain(object *stream) { (void)stream; }
+void fake_drain_to_end(object *stream) { (void)stream; }
 void fake_drain_device(int device) { (void)device; }
 void fake_await(object *event) { (void)event; }
 double fake_time(const object *event) { return event->recorded; }

@@ -80,8 +80,9 @@ void fake_drop(object *o) {
 		if (*p != o) continue;
 		*p = o->next;
 		fake_end_queue(o);
-		if (o->map) munmap(o->map, o->mapped);
-		else free(o->bytes);
+		if (!o->map) free(o->bytes);
+		else if (o->kind != EVENT) munmap(o->map, o->mapped); // streams may still need the mark of an event
+		if (o->file) close(o->file);
 		free(o);
 		return;
 	}
@@ -178,7 +179,7 @@ KNOB long fake_calls(const char *call) {
 
 size_t fake_used(int device) {
 	size_t n = 0;
-	for (object *o = objects; o; o = o->next) n += o->kind == MEMORY && o->device == device ? o->size : 0;
+	for (object *o = objects; o; o = o->next) n += o->kind == MEMORY && o->device == device && !o->opened ? o->size : 0;
 	return n;
 }
 

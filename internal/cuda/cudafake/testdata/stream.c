@@ -4,7 +4,7 @@
 
 #include "fake.h"
 
-enum { NON_BLOCKING = 1, NO_TIMING = 2 };
+enum { NON_BLOCKING = 1, NO_TIMING = 2, INTERPROCESS = 4 };
 
 API cuStreamCreateWithPriority(object **s, unsigned flags, int priority) {
 	LIVE("cuStreamCreateWithPriority");
@@ -18,7 +18,7 @@ API cuStreamDestroy_v2(void *s) {
 	LIVE("cuStreamDestroy");
 	object *o = fake_get(STREAM, s);
 	int rc = fake_untouched(o);
-	if (!rc) fake_drain(o), fake_drop(o);
+	if (!rc) fake_drain_to_end(o), fake_drop(o);
 	return rc;
 }
 
@@ -48,10 +48,10 @@ API cuStreamWaitEvent(void *s, void *e, unsigned flags) {
 
 API cuEventCreate(object **e, unsigned flags) {
 	LIVE("cuEventCreate");
-	if (flags > 3) return INVALID_VALUE;
+	if (flags > 3 && flags != (NO_TIMING | INTERPROCESS)) return INVALID_VALUE;
 	*e = fake_new(EVENT, 0);
 	(*e)->flags = flags;
-	return SUCCESS;
+	return flags & INTERPROCESS ? fake_share_event(*e) : SUCCESS;
 }
 
 API cuEventDestroy_v2(void *e) {

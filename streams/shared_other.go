@@ -1,0 +1,13 @@
+//go:build !unix
+
+package streams
+
+func newSharedBytes(int64) (*SharedBytes, error) { return nil, ErrUnshared }
+
+func openSharedBytes(string, int64) (*SharedBytes, error) { return nil, ErrUnshared }
+
+// Unlink does nothing: there are no shared bytes.
+func (s *SharedBytes) Unlink() error { return nil }
+
+// Close does nothing: there are no shared bytes.
+func (s *SharedBytes) Close() error { return nil }
