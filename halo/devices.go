@@ -33,8 +33,8 @@ type Devices struct {
 	Processes *mpi.Processes
 
 	// Network carries messages to other processes. Auto, or "", is the fastest network that TryNetworks has
-	// verified for these processes, or mpi.Pieces if it has not run. It is an error if a named network is
-	// unavailable.
+	// verified for these processes. If it has not run, it is mpi.IPC within a host, if that carries data intact, and
+	// mpi.Pieces otherwise. It is an error if a named network is unavailable.
 	Network mpi.Network
 }
 

@@ -27,6 +27,18 @@ func (s networks) prove(ctx context.Context, n mpi.Network, insist bool) error {
 	return nil
 }
 
+// firstPair returns the first two processes on one host (alike), or on different hosts.
+func firstPair(nodes []int, alike bool) (from, to int, found bool) {
+	for from, a := range nodes {
+		for to, b := range nodes[:from] {
+			if (a == b) == alike {
+				return to, from, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
 // use makes messages use a network, or if that is mpi.IPC, those within a host.
 func (s networks) use(n mpi.Network) error {
 	if n == mpi.IPC {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/cuda/cudafake"
 	"github.com/halox/halox/internal/nccl/ncclfake"
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
@@ -109,6 +110,33 @@ func TestProcessesTryNetworks(t *testing.T) {
 	})
 }
 
+// Where processes cannot map each other's memory, or nothing arrives there, a session says so and uses MPI. A session that
+// names network ipc fails.
+func TestProcessesWithoutIPC(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, flag := range testdevices.Some(1, []string{cudafake.LyingIPC, cudafake.WithoutIPC}) {
+			env := append(testdevices.Environment(t, 2, flag), "HALOX_CACHE="+t.TempDir())
+			in.Done(t, testmpi.Job{Program: "without ipc", Ranks: 2, Env: env})
+		}
+	})
+}
+
+// withoutIPC opens sessions that cannot use network ipc.
+func withoutIPC(p processes) error {
+	ctx := context.Background()
+	done(here, nil, errors.Join(p.devices[0].Close(), p.devices[1].Close()))
+	_, err := halo.Open(ctx, halo.Devices{Backend: "cuda", Count: 1, Processes: p.Processes, Network: mpi.IPC})
+	if err == nil || !strings.Contains(err.Error(), "Devices.Network: ipc: ") {
+		return fmt.Errorf("network ipc is used: %w", err)
+	}
+	s := must(halo.Open(ctx, halo.Devices{Backend: "cuda", Count: 1, Processes: p.Processes}))(here)
+	used := s.UsedNetworks()
+	if len(used) != 1 || used[0].Network != mpi.Pieces || !strings.Contains(s.Note, "do not map each other's memory, and use network mpi: ") {
+		return fmt.Errorf("networks %+v, note %q", used, s.Note)
+	}
+	return s.Close()
+}
+
 // triesNetworks makes sessions try all networks, name one, and load the trials.
 func triesNetworks(p processes) error {
 	ctx := context.Background()
@@ -117,7 +145,7 @@ func triesNetworks(p processes) error {
 		return halo.Open(ctx, halo.Devices{Backend: "cuda", Count: 1, Processes: p.Processes, Network: n})
 	}
 	s := must(open(mpi.Auto))(here)
-	if within, across := p.Used(); within != mpi.Pieces || across != mpi.Pieces {
+	if within, across := p.Used(); within != mpi.IPC || across != mpi.Pieces {
 		return fmt.Errorf("before a trial messages use %s and %s", within, across)
 	}
 	trials := must(s.TryNetworks(ctx))(here)

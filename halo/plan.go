@@ -349,7 +349,10 @@ func (p *Plan) setProcessPath(m *Message) bool {
 // whyMPI explains why a message between two processes takes path mpi.
 func (p *Placement) whyMPI(from, to int) string {
 	all := p.Processes
-	if all.Nodes[from] == all.Nodes[to] {
+	switch {
+	case all.Maps(from, to):
+		return fmt.Sprintf("from rank %d to rank %d of host %s: into its memory", from, to, all.Hosts[from])
+	case all.Nodes[from] == all.Nodes[to]:
 		return fmt.Sprintf("from rank %d to rank %d of host %s: processes do not share memory", from, to,
 			all.Hosts[from])
 	}

@@ -46,18 +46,6 @@ func (s *Session) MeasureProcesses(ctx context.Context) (*ProcessModel, error) {
 	return m, nil
 }
 
-// firstPair returns the first two processes on one host (alike), or on different hosts.
-func firstPair(nodes []int, alike bool) (from, to int, found bool) {
-	for from, a := range nodes {
-		for to, b := range nodes[:from] {
-			if (a == b) == alike {
-				return to, from, true
-			}
-		}
-	}
-	return 0, 0, false
-}
-
 // pairBudget is the approximate time for measuring messages between two processes.
 const pairBudget = 300 * time.Millisecond
 

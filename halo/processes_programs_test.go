@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 		"snapshots":       inProcesses(testLimit, snapshots),
 		"exchanges":       inProcesses(testmpi.Limit(), exchanges),
 		"networks":        inPieces(1<<20, testLimit, triesNetworks),
+		"without ipc":     inProcesses(testLimit, withoutIPC),
 	})
 }
 

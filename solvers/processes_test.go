@@ -36,12 +36,59 @@ func TestProcesses(t *testing.T) {
 			{"refusals", []int{3}},
 		} {
 			for _, ranks := range testdevices.Again(1, testdevices.Some(1, tc.ranks)) {
-				t.Run(fmt.Sprintf("%s/%d", tc.program, ranks), func(t *testing.T) {
-					in.Done(t, testmpi.Job{Program: tc.program, Ranks: ranks})
-				})
+				for _, network := range testdevices.Some(1, []mpi.Network{mpi.IPC, mpi.Pieces}) {
+					t.Run(fmt.Sprintf("%s/%s/%d", tc.program, network, ranks), func(t *testing.T) {
+						in.Done(t, testmpi.Job{Program: tc.program, Ranks: ranks, Env: over(network)})
+					})
+				}
 			}
 		}
 	})
+}
+
+// networkVariable names the network of programs.
+const networkVariable = "HALOX_TEST_NETWORK"
+
+func over(n mpi.Network) []string { return []string{networkVariable + "=" + string(n)} }
+
+// Each scheme runs over network ipc with the bits of one process, or is rejected with a reason.
+func TestSchemesOverIPC(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, ranks := range testdevices.Some(1, []int{2, 4, 3}) {
+			in.Done(t, testmpi.Job{Program: "schemes over ipc", Ranks: ranks})
+		}
+	})
+}
+
+func schemesOverIPC(p *among) {
+	if used := p.session.UsedNetworks(); len(used) != 1 || used[0].Network != mpi.IPC {
+		p.Fatalf("networks %+v", used)
+	}
+	one := fmt.Sprintf("supports one process, got %d", p.processes.Size())
+	rejected := map[scheme.Scheme]string{ // "": runs
+		scheme.Baseline: "", scheme.TwoStream: "", scheme.Assisted: "", scheme.Blocked: "", scheme.Fused: "",
+		scheme.Graph: one, scheme.Ranks: one, scheme.Resident: one,
+	}
+	for _, name := range scheme.All() {
+		of := problem(p, []int{13, 14, 15}, domain.Float64, "ppdtnn")
+		why, known := rejected[name]
+		if !known {
+			p.Fatalf("scheme %s is not in the table", name)
+		}
+		if why != "" {
+			s := p.solver(of, scheme.TwoStream, "")
+			_, err := s.Run(p.Context(), scheme.Options{Scheme: name, Steps: 3})
+			wants(p, err, scheme.ErrUnsuited, why)
+			succeeds(p, s.Close())
+			continue
+		}
+		if name.Needs().Groups {
+			of = inGroupsOf(of, 2)
+		}
+		s := p.solver(of, name, "")
+		newOracle(of).verify(p, s, how{scheme: name}, scheme.Options{Steps: 9, CheckEvery: 3})
+		succeeds(p, s.Close())
+	}
 }
 
 // If a process is lost during a run, or fails, the others end in time and name it.
@@ -53,7 +100,7 @@ func TestLostProcesses(t *testing.T) {
 			"one stops", "one is gone", "one is gone in fused", "one stops in fused", "one fails", "one fails in fused",
 		}) {
 			t.Run(program, func(t *testing.T) {
-				job := testmpi.Job{Program: program, Ranks: 3}
+				job := testmpi.Job{Program: program, Ranks: 3, Env: over(testdevices.Some(1, []mpi.Network{mpi.IPC, mpi.Pieces})[0])}
 				words := []string{"<rank 0 after ", "rank 2 on host ", says[strings.TrimSuffix(program, " in fused")]}
 				if strings.HasPrefix(program, "one is gone") {
 					if in.Hydra {
@@ -71,12 +118,13 @@ func TestLostProcesses(t *testing.T) {
 // programs are executed by processes that a test has started.
 func programs() map[string]func() error {
 	all := map[string]func() error{
-		"schemes":   inProcesses(testLimit, schemesAmong),
-		"tolerance": inProcesses(testLimit, toleranceAmong),
-		"interrupt": inProcesses(testLimit, interruptAmong),
-		"intervals": inProcesses(testLimit, intervalsAmong),
-		"events":    inProcesses(testLimit, eventsAmong),
-		"refusals":  inProcesses(testLimit, refusalsAmong),
+		"schemes":          inProcesses(testLimit, schemesAmong),
+		"schemes over ipc": inProcesses(testLimit, schemesOverIPC),
+		"tolerance":        inProcesses(testLimit, toleranceAmong),
+		"interrupt":        inProcesses(testLimit, interruptAmong),
+		"intervals":        inProcesses(testLimit, intervalsAmong),
+		"events":           inProcesses(testLimit, eventsAmong),
+		"refusals":         inProcesses(testLimit, refusalsAmong),
 	}
 	for in, name := range map[string]scheme.Scheme{"": scheme.Assisted, " in fused": scheme.Fused} {
 		for what, last := range map[string]func(){
@@ -105,7 +153,8 @@ func inProcesses(limit time.Duration, program func(*among)) func() error {
 		if p.Size() == 2 || p.Rank == 1 {
 			devices = 2
 		}
-		session, err := halo.Open(context.Background(), halo.Devices{Backend: streams.Host, Count: devices, Processes: p})
+		session, err := halo.Open(context.Background(), halo.Devices{Backend: streams.Host, Count: devices, Processes: p,
+			Network: mpi.Network(os.Getenv(networkVariable))})
 		if err == nil {
 			err = failed(func() { program(&among{processes: p, session: session}) })
 		}

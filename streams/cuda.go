@@ -552,7 +552,7 @@ func (c *cudaDriver) open(handle []byte, _ int64) (*Memory, error) {
 
 func handleOf(bytes []byte) (h cuda.Handle, err error) {
 	if copy(h[:], bytes) != len(h) || len(bytes) != len(h) {
-		return h, fmt.Errorf("%w: the handle has %d bytes", ErrUnshared, len(bytes))
+		return h, fmt.Errorf("%w: the handle has %d bytes", errUnshared, len(bytes))
 	}
 	return h, nil
 }

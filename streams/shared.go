@@ -11,8 +11,8 @@ import (
 // signal, and passes its handle to another, which opens it. The other process must close what it has opened before the
 // first closes the original.
 
-// ErrUnshared means that devices of the backend cannot share memory with other processes.
-var ErrUnshared = errors.New("memory cannot be shared with other processes here")
+// errUnshared means that devices of the backend cannot share memory with other processes.
+var errUnshared = errors.New("memory cannot be shared with other processes here")
 
 // sharer is a driver whose memory other processes of the host can open.
 type sharer interface {
@@ -32,7 +32,7 @@ func (d *Device) AllocShared(bytes int64) (m *Memory, handle []byte, err error) 
 	m, err = d.allocate("allocate shared memory", bytes, func(drv driver, bytes int64) (m *Memory, err error) {
 		s, ok := drv.(sharer)
 		if !ok {
-			return nil, ErrUnshared
+			return nil, errUnshared
 		}
 		m, handle, err = s.share(bytes)
 		return m, err
@@ -46,7 +46,7 @@ func (d *Device) OpenShared(handle []byte, bytes int64) (*Memory, error) {
 	return d.allocate("open memory of another process", bytes, func(drv driver, bytes int64) (*Memory, error) {
 		s, ok := drv.(sharer)
 		if !ok {
-			return nil, ErrUnshared
+			return nil, errUnshared
 		}
 		m, err := s.open(handle, bytes)
 		if m != nil {
@@ -198,4 +198,4 @@ func (d *dryDriver) share(bytes int64) (*Memory, []byte, error) {
 
 func (d *dryDriver) open(_ []byte, bytes int64) (*Memory, error) { return d.alloc(bytes) }
 
-var errShortFile = fmt.Errorf("%w: the file of another process has another size", ErrUnshared)
+var errShortFile = fmt.Errorf("%w: the file of another process has another size", errUnshared)

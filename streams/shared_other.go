@@ -2,9 +2,9 @@
 
 package streams
 
-func newSharedBytes(int64) (*SharedBytes, error) { return nil, ErrUnshared }
+func newSharedBytes(int64) (*SharedBytes, error) { return nil, errUnshared }
 
-func openSharedBytes(string, int64) (*SharedBytes, error) { return nil, ErrUnshared }
+func openSharedBytes(string, int64) (*SharedBytes, error) { return nil, errUnshared }
 
 // Unlink does nothing: there are no shared bytes.
 func (s *SharedBytes) Unlink() error { return nil }

@@ -21,7 +21,7 @@ func newSharedBytes(bytes int64) (s *SharedBytes, err error) {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %w", ErrUnshared, err)
+	return nil, fmt.Errorf("%w: %w", errUnshared, err)
 }
 
 // newSharedFile writes the file, so that it is an error now, and not a signal later, if there is too little space.
@@ -47,7 +47,7 @@ func newSharedFile(name string, bytes int64) (s *SharedBytes, err error) {
 func openSharedBytes(name string, bytes int64) (s *SharedBytes, err error) {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnshared, err)
+		return nil, fmt.Errorf("%w: %w", errUnshared, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if info, err := f.Stat(); err != nil || info.Size() != bytes {

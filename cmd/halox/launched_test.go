@@ -186,7 +186,7 @@ func TestLaunchedTrace(t *testing.T) {
 	config := write(t, "c.yaml", small)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		file := filepath.Join(t.TempDir(), "t.json")
-		r := launchHalox(t, in, 2, nil, "run", config, "--trace", file, "--trace-steps", "6")
+		r := launchHalox(t, in, 2, nil, "run", config, "--trace", file, "--trace-steps", "6", "--set", "exchange.network=mpi")
 		r.Succeeds(t)
 		if n := strings.Count(r.Out, "wrote "+file); n != 1 || !strings.Contains(r.Out, "hidden") {
 			t.Errorf("%d files are said to be written:\n%s", n, r.Out)

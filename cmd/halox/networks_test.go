@@ -43,7 +43,7 @@ func TestLaunchedNetworks(t *testing.T) {
 			return content(t, file), *r
 		}
 		want, _ := field(1)
-		for _, n := range testdevices.Some(2, []struct{ name, carrier string }{{"mpi", ""}, {"mpi-device", ""}, {"nccl", "NCCL 2.27.5 over FAKE/SOCKET"}}) {
+		for _, n := range testdevices.Some(2, []struct{ name, carrier string }{{"ipc", "CUDA IPC"}, {"mpi", ""}, {"mpi-device", ""}, {"nccl", "NCCL 2.27.5 over FAKE/SOCKET"}}) {
 			got, r := field(2, "exchange.network="+n.name)
 			if string(got) != string(want) {
 				t.Errorf("network %s: another field", n.name)

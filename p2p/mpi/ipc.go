@@ -8,15 +8,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/halox/halox/streams"
 )
-
-// IPC is the network between processes of one host that map memory of each other's devices: the sender's kernels store
-// into memory of the receiver. No message passes through MPI, which only passes handles beforehand. On GPUs the memory
-// is mapped by CUDA IPC, on CPU devices it is a file in memory.
-const IPC Network = "ipc"
 
 // HostMessage is a message between two processes of one host.
 type HostMessage struct {
@@ -89,12 +83,15 @@ const (
 func (p *Processes) NewHostMessages(ctx context.Context, all []HostMessage) (h *HostMessages, err error) {
 	const what = "share memory between processes of a host"
 	h = &HostMessages{processes: p, all: all, peers: map[int]*streams.SharedBytes{}, ends: make([]hostEnd, len(all))}
-	p.sweepHost()
+	err = p.sweepHost()
 	h.layOut()
 	if h.dry = h.isDry(); h.dry {
 		return h, h.openDry()
 	}
-	export, err := h.export()
+	var export hostExport
+	if err == nil {
+		export, err = h.export()
+	}
 	if err = p.Agree(ctx, what, err); err == nil {
 		var exports []hostExport
 		if exports, err = Gather(ctx, p, what, export); err == nil {
@@ -126,7 +123,7 @@ func (h *HostMessages) layOut() {
 		}
 		pool := &h.pools[at]
 		h.ends[i].pool, h.ends[i].offset = at, pool.bytes
-		pool.bytes += ceilDiv(m.Bytes, hostAlignment) * hostAlignment
+		pool.bytes += (m.Bytes + hostAlignment - 1) / hostAlignment * hostAlignment
 	}
 }
 
@@ -362,8 +359,7 @@ func (h *HostMessages) Close() error {
 	if h.counts != nil {
 		h.flag(h.counts).Store(1)
 	}
-	h.processes.sweepHost()
-	return err
+	return errors.Join(err, h.processes.sweepHost())
 }
 
 // flag says whether a process has closed its ends.
@@ -371,14 +367,14 @@ func (h *HostMessages) flag(of *streams.SharedBytes) *atomic.Int64 {
 	return &streams.View[atomic.Int64](of.Bytes[:8])[0]
 }
 
-// waitsFor returns a process that has not closed its ends yet; ok is false if there is none.
-func (h *HostMessages) waitsFor() (rank int, ok bool) {
-	for rank, counts := range h.peers {
+// unused reports whether all processes have closed their ends.
+func (h *HostMessages) unused() bool {
+	for _, counts := range h.peers {
 		if h.flag(counts).Load() == 0 {
-			return rank, true
+			return false
 		}
 	}
-	return 0, false
+	return h.closed
 }
 
 // free frees what other processes had opened.
@@ -391,46 +387,6 @@ func (h *HostMessages) free() error {
 		err = errors.Join(err, h.counts.Close())
 	}
 	return err
-}
-
-// sweepHost frees the closed messages that no other process has open.
-func (p *Processes) sweepHost() {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	p.host = slices.DeleteFunc(p.host, func(h *HostMessages) bool {
-		if _, open := h.waitsFor(); !h.closed || open || p.Err() != nil {
-			return false
-		}
-		_ = h.free() // the device has kept its error
-		return true
-	})
-}
-
-// disconnectHost closes all messages between processes of the host, and waits a moment for the others to do the same.
-// Then nothing arrives here any more.
-func (p *Processes) disconnectHost() (err error) {
-	p.lock.Lock()
-	all := slices.Clone(p.host)
-	p.lock.Unlock()
-	for _, h := range all {
-		err = errors.Join(err, h.Close())
-	}
-	const patience = 5 * time.Second
-	for end := time.Now().Add(patience); p.Err() == nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if p.sweepHost(); p.hasNoHost() {
-			return err
-		}
-	}
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	p.host = nil
-	return err
-}
-
-func (p *Processes) hasNoHost() bool {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	return len(p.host) == 0
 }
 
 // probeBytes is the length of the messages of TryIPC.

@@ -55,12 +55,19 @@ type Processes struct {
 	pairs               *pairs  // nil before TryNCCL has opened NCCL
 
 	lock    sync.Mutex
-	host    []*HostMessages // not freed yet
+	host    []hostGroup // not freed yet
 	nextTag int
 	lastTag int
 	closed  bool
 	gone    bool // the communicators are freed
 	ended   bool // Close has finalized MPI
+}
+
+// hostGroup is HostMessages: Close ends their use by this process, and free frees them once all have.
+type hostGroup interface {
+	Close() error
+	unused() bool
+	free() error
 }
 
 // Alone returns the group of only this process. It does not open MPI, its collective calls return at once, and a
@@ -362,6 +369,10 @@ const (
 	Pieces Network = "mpi"        // in pieces through pinned memory, by MPI
 	Device Network = "mpi-device" // by MPI with device memory
 	NCCL   Network = "nccl"       // by NCCL, with the order of messages agreed by MPI
+
+	// IPC is the network between processes of one host that map memory of each other's devices: the sender's kernels
+	// store into memory of the receiver. No message passes through MPI, which only passes handles beforehand.
+	IPC Network = "ipc"
 )
 
 // Networks returns all networks except Auto, in display order. If several are equally fast, the first is used.

@@ -47,6 +47,11 @@ func TestMain(m *testing.M) {
 		"try nccl":  testmpi.AsOne(short, onDevices(tryNCCL).run),
 		"one way":   testmpi.AsOne(short, onDevices(oneWay).overNetwork),
 		"killed":    testmpi.AsOne(short, onDevices(killed).overNetwork),
+		"mapped":    testmpi.AsOne(usual, onDevices(mapped).run),
+		"map errs":  testmpi.AsOne(usual, onDevices(mapErrs).run),
+		"map hangs": testmpi.AsOne(short, onDevices(mapHangs).run),
+		"map ends":  testmpi.AsOne(short, onDevices(mapEnds).run),
+		"try ipc":   testmpi.AsOne(usual, onDevices(tryIPC).run),
 	})
 }
 

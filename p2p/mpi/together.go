@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -344,6 +345,47 @@ func (p *Processes) EndNCCL() error {
 	ended := p.pairs
 	p.pairs, p.sameHost, p.interHost = nil, Pieces, Pieces
 	return ended.close(p.Err())
+}
+
+// sweepHost frees the closed messages that no other process has open.
+func (p *Processes) sweepHost() (err error) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.host = slices.DeleteFunc(p.host, func(h hostGroup) bool {
+		if p.Err() != nil || !h.unused() {
+			return false
+		}
+		err = errors.Join(err, h.free())
+		return true
+	})
+	return err
+}
+
+// disconnectHost closes all messages between processes of the host, and waits a moment for the others to do the same.
+// Then nothing arrives here any more.
+func (p *Processes) disconnectHost() (err error) {
+	p.lock.Lock()
+	all := slices.Clone(p.host)
+	p.lock.Unlock()
+	for _, h := range all {
+		err = errors.Join(err, h.Close())
+	}
+	const patience = 5 * time.Second
+	for end := time.Now().Add(patience); p.Err() == nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if err = errors.Join(err, p.sweepHost()); p.hasNoHost() {
+			return err
+		}
+	}
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.host = nil
+	return err
+}
+
+func (p *Processes) hasNoHost() bool {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return len(p.host) == 0
 }
 
 // meetAtEnd waits for all processes, and exchanges the last notes.

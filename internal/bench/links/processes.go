@@ -102,8 +102,9 @@ func (r *network) measure(ctx context.Context, path, mode string, from, to int, 
 	defer func() { err = errors.Join(err, open.Close()) }()
 	me := r.Processes.Rank
 	var there, back traffic
-	if other := from + to - me; me == from || me == to {
-		there, back, err = r.ends(path, mode, me == from, other, bytes, &open)
+	mapped, err := r.mapped(ctx, path, from, to, bytes, &open)
+	if other := from + to - me; err == nil && (me == from || me == to) {
+		there, back, err = r.ends(mapped, path, mode, me == from, other, bytes, &open)
 	}
 	if err := bench.AgreeToGoOn(ctx, r.Processes, err); err != nil {
 		return row, err
@@ -137,6 +138,23 @@ func (r *network) measure(ctx context.Context, path, mode string, from, to int, 
 	return row.Transfer(sent, took, alone), nil
 }
 
+// mapped prepares a message in each direction if the processes map memory of each other, otherwise it returns nil.
+func (r *network) mapped(ctx context.Context, path string, from, to int, bytes int64, open *streams.Resources) (
+	*mpi.HostMessages, error) {
+	if path == wirePath || !r.Processes.Maps(from, to) {
+		return nil, nil
+	}
+	there := mpi.HostMessage{From: from, To: to, Bytes: bytes, Device: r.Devices[0], Name: fmt.Sprintf(
+		"a message from %s to %s", r.Processes.Name(from), r.Processes.Name(to))}
+	back := there
+	back.From, back.To = to, from
+	h, err := r.Processes.NewHostMessages(ctx, []mpi.HostMessage{there, back})
+	if err == nil {
+		open.Add(h)
+	}
+	return h, err
+}
+
 // traffic is one end of messages in one direction.
 type traffic struct {
 	one  func() error // sends or receives the next message
@@ -145,22 +163,22 @@ type traffic struct {
 
 // ends makes the ends of this process: there is the traffic from the first process to the second, back is the traffic
 // in the other direction.
-func (r *network) ends(path, mode string, first bool, other int, bytes int64, open *streams.Resources) (there,
-	back traffic, err error) {
-	if there, err = r.end(path, first, other, bytes, r.tag, open); err != nil || mode == oneWayMode {
+func (r *network) ends(mapped *mpi.HostMessages, path, mode string, first bool, other int, bytes int64,
+	open *streams.Resources) (there, back traffic, err error) {
+	if there, err = r.end(mapped, 0, path, first, other, bytes, open); err != nil || mode == oneWayMode {
 		return there, back, err
 	}
-	back, err = r.end(path, !first, other, bytes, r.tag+1, open)
+	back, err = r.end(mapped, 1, path, !first, other, bytes, open)
 	return there, back, err
 }
 
-// end makes one end, and tests it with random bytes.
-func (r *network) end(path string, sends bool, other int, bytes int64, tag int, open *streams.Resources) (traffic,
-	error) {
+// end makes one end of the first or the second message, and tests it with random bytes.
+func (r *network) end(mapped *mpi.HostMessages, message int, path string, sends bool, other int, bytes int64,
+	open *streams.Resources) (traffic, error) {
 	if path != wirePath {
-		return r.device(sends, other, bytes, tag, open)
+		return r.device(mapped, message, sends, other, bytes, open)
 	}
-	w, err := r.Processes.NewWire(bytes, other, tag)
+	w, err := r.Processes.NewWire(bytes, other, r.tag+message)
 	if err != nil {
 		return traffic{}, err
 	}
@@ -172,42 +190,79 @@ func (r *network) end(path string, sends bool, other int, bytes int64, tag int, 
 	return traffic{one, func() error { return nil }}, nil
 }
 
-// device makes the end of messages between the memories of devices.
-func (r *network) device(sends bool, other int, bytes int64, tag int, open *streams.Resources) (t traffic, err error) {
+// device makes the end of messages between the memories of devices. Over mapped memory the sender copies into that of
+// the receiver.
+func (r *network) device(mapped *mpi.HostMessages, message int, sends bool, other int, bytes int64,
+	open *streams.Resources) (t traffic, err error) {
 	d, p := r.Devices[0], r.Processes
 	memory, s := open.Alloc(d, bytes), open.NewStream(d, streams.Normal)
 	if err := open.Err(); err != nil {
 		return t, err
 	}
-	mirror, err := trial.NewMirror(d, memory.All(), open)
-	if err != nil {
-		return t, err
+	there := memory.All()
+	if mapped != nil {
+		there = mapped.Span(message)
 	}
 	waits := streams.NewWorkerGroup(1<<10, 2*p.Limit())
 	t.rest = func() error { return s.Sync(timing.Limit) }
 	if sends {
-		x, err := p.NewSender(memory.All(), other, tag, "a message to "+p.Name(other))
-		if err != nil {
-			return t, err
-		}
-		open.Add(x)
-		t.one = func() error { return errors.Join(x.Ready(waits, s), x.Send(s)) }
-		sample(mirror.Bytes(), p.Rank, other)
-		return t, errors.Join(mirror.Upload(s), s.Sync(timing.Limit), t.one(), x.Ready(waits, s))
+		return t, r.sender(&t, mapped, message, memory, there, other, waits, s, open)
 	}
-	x, err := p.NewReceiver(memory.All(), other, tag, "a message from "+p.Name(other))
+	mirror, err := trial.NewMirror(d, there, open)
 	if err != nil {
 		return t, err
 	}
-	open.Add(x)
+	var x interface {
+		Expect(s *streams.Stream)
+		Receive(group *streams.WorkerGroup, s *streams.Stream) error
+		Done(s *streams.Stream) error
+	}
+	if mapped != nil {
+		x = mapped.Receiver(message)
+	} else {
+		r, err := p.NewReceiver(there, other, r.tag+message, "a message from "+p.Name(other))
+		if err != nil {
+			return t, err
+		}
+		open.Add(r)
+		x = r
+	}
 	t.one = func() error {
 		x.Expect(s)
 		return errors.Join(x.Receive(waits, s), x.Done(s))
 	}
-	if err := errors.Join(t.one(), mirror.Download(s), x.Done(s), s.Sync(timing.Limit)); err != nil {
+	x.Expect(s)
+	if err := errors.Join(x.Receive(waits, s), mirror.Download(s), x.Done(s), s.Sync(timing.Limit)); err != nil {
 		return t, err
 	}
 	return t, compare(mirror.Bytes(), p, other)
+}
+
+// sender makes the sending end of device.
+func (r *network) sender(t *traffic, mapped *mpi.HostMessages, message int, memory *streams.Memory, there streams.Span,
+	other int, waits *streams.WorkerGroup, s *streams.Stream, open *streams.Resources) error {
+	mirror, err := trial.NewMirror(r.Devices[0], memory.All(), open)
+	if err != nil {
+		return err
+	}
+	var x interface {
+		Ready(group *streams.WorkerGroup, s *streams.Stream) error
+		Send(s *streams.Stream) error
+	}
+	if mapped != nil {
+		x = mapped.Sender(message)
+		t.one = func() error { return errors.Join(x.Ready(waits, s), s.Copy(there, memory.All()), x.Send(s)) }
+	} else {
+		one, err := r.Processes.NewSender(there, other, r.tag+message, "a message to "+r.Processes.Name(other))
+		if err != nil {
+			return err
+		}
+		open.Add(one)
+		x = one
+		t.one = func() error { return errors.Join(x.Ready(waits, s), x.Send(s)) }
+	}
+	sample(mirror.Bytes(), r.Processes.Rank, other)
+	return errors.Join(mirror.Upload(s), s.Sync(timing.Limit), t.one(), x.Ready(waits, s))
 }
 
 // sample fills bytes with random ones that both processes know.

@@ -40,6 +40,12 @@ const (
 	// Apart makes a driver whose devices allow no peer access.
 	Apart = "-DFAKE_APART"
 
+	// WithoutIPC makes a driver that opens no memory of other processes, as in a container with its own namespaces.
+	WithoutIPC = "-DFAKE_WITHOUT_IPC"
+
+	// LyingIPC makes a driver that opens such memory, and does not pass on what is written there.
+	LyingIPC = "-DFAKE_LYING_IPC"
+
 	// MIG makes devices that are MIG instances.
 	MIG = "-DFAKE_MIG"
 

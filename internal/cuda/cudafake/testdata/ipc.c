@@ -56,11 +56,23 @@ API cuIpcGetMemHandle(handle *h, addr p) {
 	return SUCCESS;
 }
 
+#ifdef FAKE_LYING_IPC
+#define SHARED_MAP(file, n) mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0)
+#else
+#define SHARED_MAP(file, n) fake_map(NULL, file, n, 0)
+#endif
+
+#ifdef FAKE_WITHOUT_IPC
+#define PROCESSES "/nowhere"
+#else
+#define PROCESSES "/proc"
+#endif
+
 // open_file opens the file of a handle of another process.
 static int open_file(const handle *h) {
 	char name[64];
 	if (h->process == getpid()) return 0;
-	snprintf(name, sizeof name, "/proc/%d/fd/%d", h->process, h->file);
+	snprintf(name, sizeof name, PROCESSES "/%d/fd/%d", h->process, h->file);
 	const int file = open(name, O_RDWR | O_CLOEXEC);
 	return file < 0 ? 0 : file;
 }
@@ -70,11 +82,12 @@ API cuIpcOpenMemHandle_v2(addr *p, handle h, unsigned flags) {
 	if (flags != LAZY) return INVALID_VALUE;
 	const int file = open_file(&h);
 	if (!file) return h.process == getpid() ? INVALID_CONTEXT : MAP_FAILURE;
-	void *map = fake_map(NULL, file, (h.size + PAGE - 1) / PAGE * PAGE, 0);
+	const size_t bytes = (h.size + PAGE - 1) / PAGE * PAGE;
+	void *map = SHARED_MAP(file, bytes);
 	if (!map || count(file, h.size, 1) < 1) return MAP_FAILURE;
 	object *o = fake_new(MEMORY, h.size);
 	o->map = o->bytes = map;
-	o->mapped = (h.size + PAGE - 1) / PAGE * PAGE;
+	o->mapped = bytes;
 	o->file = file;
 	o->opened = 1;
 	*p = (addr)o->bytes;
