@@ -208,7 +208,7 @@ func mapErrs(p *mpi.Processes, devices []*streams.Device) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(mailed(p, devices, h, m, 3), h.Close())
+	return errors.Join(mailed(p, devices, h, m, 3), h.Close(), p.Disconnect())
 }
 
 // lastToFirst is a message from the last rank to the first.
