@@ -256,7 +256,7 @@ exchange() {
 
 # Packing and sending datatypes: all layouts, DDTBench both ways, the papers' figures.
 packing() {
-	local to=$records/packing f n
+	local to=$records/packing f
 	mkdir -p "$to"
 	pack() { # NAME COMMAND FLAGS...
 		local name=$1
@@ -268,14 +268,16 @@ packing() {
 	for f in $("$bundle/halox" bench pack --figure list | cut -d ' ' -f 1); do
 		pack "$f" pack --figure "$f" --budget 5ms --plot "$to/$f.png"
 	done
-	for n in 1 2 4 8 16 32 64 132 264 528; do
-		pack "blocks-$n" pack --match 'wu/(V|T)/n=4096' --engines targeted,units --blocks "$n" --no-check --budget 5ms
-	done
+	pack jenkins-table-2 pack --suites jenkins --match contention --to pinned --engines tree --contend
+	pack hacc-cpu pack --backend host --suites hacc --engines all
 	if [ "$(nvidia-smi -L | wc -l)" -gt 1 ]; then
 		for f in $("$bundle/halox" bench pingpong --figure list | cut -d ' ' -f 1); do
 			pack "ping-$f" pingpong --figure "$f" --budget 5ms --plot "$to/ping-$f.png"
 		done
-		pack ping-busy pingpong --match 'wu/(V|T)/n=4096' --busy 0.5 --no-check
+		pack ping-wu-10-one pingpong --device-ids 0,0 --figure wu-10 --paths direct --budget 5ms
+		pack ping-remote pingpong --figure wu-9 --paths peer --remote --budget 5ms
+		pack ping-wu-10-cpu pingpong --backend host --figure wu-10 --paths direct --budget 50ms --no-check
+		pack ping-wu-12-cpu pingpong --backend host --figure wu-12 --paths direct --budget 50ms --no-check
 	fi
 	grep -E "^(wu/(V|T)/)" "$out/pack.log"
 	tail -n 8 "$out/pack.log" "$out/ddtbench.log"

@@ -112,6 +112,7 @@ func TestBenchFigures(t *testing.T) {
 	}{
 		{"pack --figure hand-9 --most 2000", datatypes.ToDevice, []string{"copies", "bypass, sequential scan", "bypass, parallel scan"}},
 		{"pack --figure hand-7 --most 2000 --to copied", datatypes.ToCopied, []string{"copies", "bypass", "bypass, list copied each time", "bypass, list pinned"}},
+		{"pack --figure wu-7 --match T/n=1024 --no-check", datatypes.ToDevice, []string{"targeted", "units, cut before", "units, cut meanwhile", "units"}},
 		{"pack --figure wu-8 --match block=8$", datatypes.ToDevice, []string{"copies", "targeted"}},
 		{"pack --figure wu-14 --match n=1024 --no-check", datatypes.ToDevice, []string{"units"}},
 		{"pack --figure jenkins-4 --most 2000 --match (vector|irregular)", datatypes.ToPinned, []string{"copies", "tree", "targeted"}},
