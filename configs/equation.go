@@ -14,7 +14,6 @@ import (
 
 	"github.com/halox/halox/results/field"
 	"github.com/halox/halox/solvers"
-	"github.com/halox/halox/solvers/scheme"
 )
 
 // solversOf returns the solvers that accept a key.
@@ -198,9 +197,6 @@ func (c *checker) equation() {
 	if r.Time.DT.Speed != "" {
 		if r.Stop.Norm == NormResidual && r.Stop.Tolerance > 0 {
 			c.reject("stop.norm", "must not be %s with a speed in time.dt", NormResidual)
-		}
-		if needs := scheme.Scheme(r.Exchange.Scheme).Needs(); needs.Steady {
-			c.reject("exchange.scheme", "must support steps whose length depends on the fields (time.dt)")
 		}
 	}
 	for _, e := range c.named("define") {

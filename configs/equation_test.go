@@ -81,7 +81,6 @@ func TestEquationsThatAreWrong(t *testing.T) {
 		{"  D: 0.5", "  D: 0.5\ntime: {dt: {cfl: 1, speed: u + t}}", `6: time.dt.speed: must not depend on t, which changes`},
 		{"  D: 0.5", "  D: 0.5\ntime: {dt: {cfl: 1, speed: u*dt}}", `6: time.dt.speed: must not depend on dt, which changes`},
 		{"  D: 0.5", "  D: 0.5\ndefine: {w: u^2}\ntime: {dt: {cfl: 1, speed: w}}", `7: time.dt.speed: must not use previous or a formula of define`},
-		{"  D: 0.5", "  D: 0.5\ntime: {dt: {cfl: 1, speed: u}}\nexchange: {scheme: graph}", `7: exchange.scheme: must support steps whose length`},
 		{"  D: 0.5", "  D: 0.5\ntime: {dt: {cfl: 1, speed: u}}\nstop: {tolerance: 1, norm: residual}", `7: stop.norm: must not be residual with a speed in time.dt`},
 		{"equations:\n  u: D*lap(u)", "time: {dt: {cfl: 1, speed: u}}\naccelerations:\n  u: D*lap(u)", `12: time.dt: must be a number with accelerations`},
 		{"  D: 0.5", "  D: 0.5\ntime: {integrator: rk9}", "6: time.integrator: must be euler, rk2, ssprk3, rk4 or leapfrog"},

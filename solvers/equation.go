@@ -430,7 +430,7 @@ func (r *equationReader) fields() {
 		}
 		r.addStage([]int{r.sheet.Replace(speed, now)}, nil, 0, 1)
 		r.p.system.stages[len(r.p.system.stages)-1].by = []sweep.Operation{sweep.Max}
-		r.p.pace = r.pace(slices.Min(r.p.Spacing))
+		r.p.courant = &sweep.Courant{Distance: r.CFL * slices.Min(r.p.Spacing), Until: r.Until}
 	}
 	r.note(form, r.failed)
 	for i, f := range r.Fields {
@@ -521,34 +521,6 @@ func (r *equationReader) speed() int {
 		r.note("parameters.dt", errors.New("must not be named dt with a speed"))
 	}
 	return speed
-}
-
-// pace returns the scheme.Step.Pace of an equation with Speed.
-func (r *equationReader) pace(spacing float64) func(now float64, reduced []float64) (float64, error) {
-	until, distance := r.Until, r.CFL*spacing
-	return func(now float64, reduced []float64) (float64, error) {
-		left, length := until-now, distance/reduced[0]
-		switch {
-		case until > 0 && left <= 0:
-			return 0, nil
-		case reduced[0] <= 0 && until <= 0:
-			return 0, fmt.Errorf("the largest speed must be positive, got %v", reduced[0])
-		case reduced[0] <= 0:
-			length = left
-		case !(length > 0):
-			return math.NaN(), nil
-		}
-		if until <= 0 || length*(1+1e-9) < left {
-			return length, nil
-		}
-		for now+left < until {
-			left = math.Nextafter(left, math.Inf(1))
-		}
-		for now+left > until {
-			left = math.Nextafter(left, 0)
-		}
-		return left, nil
-	}
 }
 
 // timeStep sets or checks the time step.

@@ -1,8 +1,11 @@
 package solvers
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/halox/halox/domain"
@@ -245,6 +248,60 @@ func TestSpeed(t *testing.T) {
 	s := prepare(t, set, must(still.Problem())(t), how{scheme: scheme.TwoStream, path: p2p.Staged, parts: domain.Vec{2, 1, 1}})
 	_, err := s.Run(t.Context(), scheme.Options{Scheme: scheme.TwoStream, Steps: 1})
 	wants(t, err, nil, "the largest speed must be positive, got 0")
+}
+
+// Kernels of GPUs choose the lengths of many steps per launch with the bits of the host, over several runs, whether a
+// run ends at a time, at a step or because a speed is NaN. What they cannot compute exactly takes a launch per step.
+func TestSpeedOnDevices(t *testing.T) {
+	const until = 0.3
+	equation := func(element domain.Element, rate, speed string) *Problem {
+		e := &Equation{Size: []int{12, 9}, Spacing: []float64{0.1, 0.2}, Element: element, Integrator: RK2, Until: until,
+			Speed: speed, CFL: 0.3, Parameters: map[string]float64{"a": 0.5}, Variable: []string{"a"}, Fields: []EquationFor{
+				{Name: "u", Rate: rate, Initial: "1 + x*y", Boundary: conditionsOf("ppnn", "")},
+				{Name: "v", Rate: "dx(u) - a*v", Initial: "x", Boundary: conditionsOf("ppdd", "1")}}}
+		return must(e.Problem())(t)
+	}
+	const exact, speed = "-a*dx(u) + max(t, 0.1*dt)*v + (t > 0.1 ? sqrt(t) : -step)*u/100", "abs(u) + 0.5"
+	every := func(t *testing.T, set *testdevices.Set) {
+		for name, p := range map[string]*Problem{
+			"float64": equation(domain.Float64, exact, speed), "float32": equation(domain.Float32, exact, speed),
+			"not exact": equation(domain.Float64, exact+"*cos(t)", speed),
+			"NaN":       equation(domain.Float64, "-a*u", "sqrt(u - 0.9)"), // u falls below 0.9
+		} {
+			t.Run(name, func(t *testing.T) {
+				n := min(2, len(set.Devices))
+				h := how{scheme: scheme.Resident, path: p2p.Direct, parts: domain.Vec{n, 1, 1}}
+				got := prepare(t, set, p, h)
+				want := prepare(t, testdevices.Host(t, 1), p, how{scheme: scheme.Baseline, path: p2p.Staged, parts: domain.Vec{1, 1, 1}})
+				most := int64(0)
+				for run, steps := range []int64{1, 9, 1 << 40} {
+					o, last := scheme.Options{Steps: steps, CheckEvery: 4, History: true}, int64(0)
+					if run == 2 {
+						o.CheckEvery = 0
+						succeeds(t, errors.Join(got.SetParameters(map[string]float64{"a": 0.75}), want.SetParameters(map[string]float64{"a": 0.75})))
+					}
+					o.Scheme = scheme.Baseline
+					expected := must(want.Run(t.Context(), o))(t)
+					o.Scheme, o.Progress = scheme.Resident, func(n int64) { most, last = max(most, n-last), n }
+					r := must(got.Run(t.Context(), o))(t)
+					if r.Steps != expected.Steps || r.Stopped != expected.Stopped || r.Time != expected.Time || r.Length != expected.Length ||
+						!slices.Equal(r.Reduced, expected.Reduced) && name != "NaN" || got.Time() != want.Time() {
+						t.Errorf("run %d: got %d steps to %v by %v, %s, reduced %v, want %d to %v by %v, %s, %v", run, r.Steps, r.Time, r.Length,
+							r.Stopped, r.Reduced, expected.Steps, expected.Time, expected.Length, expected.Stopped, expected.Reduced)
+					}
+					if !reflect.DeepEqual(r.History, expected.History) && name != "NaN" {
+						t.Errorf("run %d: history %+v, want %+v", run, r.History, expected.History)
+					}
+					compare(t, p.Grid, read(t, got), read(t, want))
+				}
+				if devices := set.Devices[0]; !devices.GoKernels && (most > 1) == (name == "not exact") {
+					t.Errorf("at most %d steps per launch", most)
+				}
+			})
+		}
+	}
+	t.Run("backend=cuda-on-cpu", func(t *testing.T) { every(t, testdevices.CPU(t, 2)) })
+	testdevices.Each(t, 1, every)
 }
 
 // Stored formulas and stages give the bits of one formula with the same operations. Boundary values of stored formulas

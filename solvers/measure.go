@@ -135,7 +135,7 @@ func (s *Setup) Measure(ctx context.Context, of *Solver, what *Measures) (m *Mea
 
 // Take adds the measures of the current fields to Values.
 func (m *Measurer) Take(ctx context.Context) error {
-	if n := m.solver.Done(); n > 0 && m.solver.problem.pace != nil { // boundary values are those of the time
+	if n := m.solver.Done(); n > 0 && m.solver.problem.courant != nil { // boundary values are those of the time
 		m.step.Length = m.solver.Time() / float64(n)
 	}
 	result, err := m.runner.Run(ctx, scheme.Options{Scheme: scheme.Baseline, Steps: 1, Keep: true})

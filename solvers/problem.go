@@ -39,7 +39,7 @@ type Problem struct {
 
 	Statistics []Statistic // quantities that Solver.Statistics accumulates; default none
 
-	pace func(now float64, reduced []float64) (length float64, err error) // see scheme.Step.Pace
+	courant *sweep.Courant // see scheme.Step.Courant
 
 	bound   float64 // bound from which TimeStep was chosen; 0: none
 	ignored bool    // the bound ignores terms that read only the point
@@ -242,7 +242,7 @@ func (p *Problem) step(variables []*scheme.Variable) (*scheme.Step, error) {
 		step.Measured = variables[i : i+1]
 	}
 	if p.system != nil {
-		step.Stages, step.Pace = p.stages(p.system.stages, variables), p.pace
+		step.Stages, step.Courant = p.stages(p.system.stages, variables), p.courant
 		return step, nil
 	}
 	point, accesses, err := sweep.Linear(p.Stencil, p.Element)
@@ -279,7 +279,7 @@ func (p *Problem) stage(of *systemStage, variables []*scheme.Variable) scheme.St
 	if values := p.valuesOf(of); values != nil {
 		point.Parameters = values.Parameters(p.parameters)
 		if of.form.Changes() {
-			stage.Parameters = values.Give
+			stage.Parameters, point.Values = values.Give, values
 		}
 	}
 	read := func(a array) {

@@ -42,6 +42,7 @@ type Node struct {
 	Value   int        // for a leaf: 1-based index into Form.Values; otherwise 0
 	Noise   bool       // true if the leaf is noise, different at each point and step
 	Number  float64    // value of a leaf that is a number, or the seed of noise
+	Name    string     // for a leaf of Scalars.Nodes that may change: t, dt, step or a variable; otherwise ""
 	Uniform bool       // true if the leaf reads a constant field that has one value along each row
 }
 

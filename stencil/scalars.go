@@ -46,6 +46,25 @@ func (s *Scalars) Compute(dst []float64, t float64) {
 	}
 }
 
+// Nodes returns the i-th value as nodes, each of which depends only on nodes before it, and the node of the result.
+func (s *Scalars) Nodes(i int) (nodes []Node, result int) {
+	v := s.evaluators[i]
+	for _, st := range v.program.steps {
+		n := Node{Read: -1, Number: st.value}
+		_, named := s.named[st.leaf]
+		switch {
+		case st.op != nil:
+			n.Op, n.Args = st.op.name, st.operands()
+		case named || st.leaf == "t":
+			n.Name = st.leaf
+		case st.leaf != "":
+			n.Number = v.leaf(st.leaf, 0, 0)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, v.program.root
+}
+
 // stageBit is the first bit of the stage in the high word of the key of noise. Seeds have at most 53 bits.
 const stageBit = 21
 

@@ -13,11 +13,15 @@
 //	STAGE_COUNT                how many there are
 //	MEASURES                   is defined where norms and reductions are taken
 //	STEPS_THREADS              of a block
+//	PACED                      the last stage, where the lengths of steps are computed here, see courant.cuh
 
 #define ALL_READ_ONLY false // ghosts and arrays are written while the kernel runs
 
 #include "faults.cuh"
 #include "stages.cuh"
+#ifdef PACED
+#include "courant.cuh"
+#endif
 
 #ifndef STEPS_BYTES
 #define STEPS_BYTES sizeof(Steps)
@@ -36,11 +40,20 @@ struct Steps {
 #define MEMBER(K) stage##K::Swept stage##K;
 	STAGES(MEMBER)
 #undef MEMBER
+#ifdef PACED
+	Pacing pacing;
+#endif
 };
 static_assert(sizeof(Steps) == STEPS_BYTES, "resident.go lays it out");
 
 // Added to the count of blocks to end the steps.
 #define STOP (1ull << 63)
+
+#ifdef PACED
+enum { BARRIERS = STAGE_COUNT + 1 }; // of a step
+#else
+enum { BARRIERS = STAGE_COUNT };
+#endif
 
 // wait_for_neighbor waits, in one thread for each neighbor of the block's slab, until the neighbor has finished
 // everything before a stage of a step. After a timeout it returns false, and stops all blocks.
@@ -74,7 +87,7 @@ __device__ __forceinline__ bool pass(const Steps &s, int stage, i64 n) {
 	__syncthreads();
 	inject_fault(2 * (unsigned)(s.first + n) + 1);
 	bool on = true;
-	if (me == 0) on = grid_barrier(s, (s.first + n) * STAGE_COUNT + stage + 1);
+	if (me == 0) on = grid_barrier(s, (s.first + n) * BARRIERS + stage + 1);
 	if (32 <= me && me < 64 && me - 32 < s.degree && blockIdx.x < s.boundary[stage].blocks) {
 		const Boundary &b = s.boundary[stage];
 		if (b.slab[b.slab_of(blockIdx.x)].neighbors >> (me - 32) & 1) signal(s.neighbor[me - 32].its_count);
@@ -86,16 +99,64 @@ __device__ __forceinline__ bool pass(const Steps &s, int stage, i64 n) {
 	return __syncthreads_and(on);
 }
 
+#ifdef PACED
+
+// finish_step computes the length and the parameters of the step after the n-th of a launch, in one warp. It returns
+// false after a timeout.
+__device__ inline bool finish_step(const Steps &s, i64 n) {
+	const Pacing &p = s.pacing;
+	double speed;
+	if (!largest_speed(p, s.PACED.totals[(s.step + n) % PACED::PHASES], PACED::SLOT_NUMBERS,
+	                   (unsigned)(s.first + n + 1), s.limit, s.report, speed))
+		return false;
+	if (thread_of_block() > 0) return true;
+	Paced now = {(u64)n + 1, n == 0 ? p.now : p.state->now, n == 0 ? s.length : p.state->length, 0, 0};
+	now.now += now.last;
+	now.length = next_length(p, now.now, speed);
+	now.start = now.now - (double)(s.step + n) * now.length;
+	*p.state = *p.report = now;
+#define GIVE(K) stage##K::give(s.stage##K.given, s.step + n + 1, now.start, now.length);
+	STAGES(GIVE)
+#undef GIVE
+	return true;
+}
+
+// pace ends a step, after all of its stages. It returns false if the steps end here.
+__device__ __forceinline__ bool pace(const Steps &s, i64 n) {
+	bool on = true;
+	if (blockIdx.x == 0 && thread_of_block() < 32 && !finish_step(s, n)) atomicOr(s.arrived, STOP);
+	if (thread_of_block() == 0) {
+		on = grid_barrier(s, (s.first + n + 1) * BARRIERS);
+		on = on && __longlong_as_double((i64)load_relaxed_gpu((const u64 *)&s.pacing.state->length)) > 0;
+	}
+	return __syncthreads_and(on);
+}
+
+// next_of returns a number of the state for the n-th step, or that of the first one.
+__device__ __forceinline__ double next_of(const double &next, double first, i64 n) {
+	return n == 0 ? first : __longlong_as_double((i64)load_relaxed_gpu((const u64 *)&next));
+}
+#define MOMENT(N) \
+	{ s.step + N, next_of(s.pacing.state->start, s.start, N), next_of(s.pacing.state->length, s.length, N) }
+
+#else
+
+__device__ __forceinline__ bool pace(const Steps &, i64) { return true; }
+#define MOMENT(N) {s.step + N, s.start, s.length}
+
+#endif
+
 template <bool MEASURED> __device__ __forceinline__ void make_steps(const Steps &s) {
 	if (!__syncthreads_and(wait_for_neighbor(s, 0, s.first, (int)thread_of_block()))) return;
 #pragma unroll 1
 	for (i64 n = 0; n < s.count; n++) {
 		inject_fault(2 * (unsigned)(s.first + n));
 #define MAKE(K) \
-	stage##K::make<MEASURED>(s.stage##K, s.boundary[K], {s.step + n, s.start, s.length}); \
+	stage##K::make<MEASURED>(s.stage##K, s.boundary[K], MOMENT(n)); \
 	if (!pass(s, K, n)) return;
 		STAGES(MAKE)
 #undef MAKE
+		if (!pace(s, n)) return;
 	}
 }
 

@@ -278,9 +278,10 @@ template <int N, int LAYERS> struct Site {
 		return ((double)k() + coordinates.shift[2]) * coordinates.spacing[2];
 	}
 
-	// The number of the time step, and its start time.
+	// The number of the time step, its start time and its length.
 	__device__ __forceinline__ i64 step() const { return moment.step; }
 	__device__ __forceinline__ double time() const { return moment.time(); }
+	__device__ __forceinline__ double length() const { return moment.length; }
 
   private:
 	template <int R, int C> __device__ __forceinline__ auto component(int q, int dx, int dy, int dz) const {

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels/internal/scalar"
@@ -232,6 +233,11 @@ func newFormulaSweep[T rows.Float](f *stencil.Form, accesses []Access, arrays Ar
 		add(writtenName(f, i), i)
 	}
 	return s
+}
+
+// rowValue returns one of Form.Values for a row.
+func rowValue[T rows.Float](r *Row, i int) T {
+	return unsafe.Slice((*T)(unsafe.Pointer(&r.frame[frameNumbers*8])), i+1)[i]
 }
 
 // row computes a row.

@@ -68,6 +68,9 @@ type Point struct {
 	// is compiled for each of its functions, with the names of that one. A scheme.Step finds them itself.
 	Elsewhere []string
 
+	// Values computes the parameters of a Formula, where they change from step to step. Default nil.
+	Values *Values
+
 	// linear is the stencil passed to Linear. Such a function runs on CPU devices by package kernels/rows instead of
 	// Go, and its kernels are compiled in measured configurations, see linearForm.
 	linear *stencil.Stencil
@@ -95,7 +98,7 @@ func (p Point) file() string {
 }
 
 // momentCall finds calls in a source that depend on the moment.
-var momentCall = regexp.MustCompile(`\b(step|time)\s*\(\s*\)`)
+var momentCall = regexp.MustCompile(`\b(step|time|length)\s*\(\s*\)`)
 
 // Momentary reports whether the function may use the step or the time, which replayed launches look up, see Frames.
 func (p Point) Momentary() bool {
@@ -197,9 +200,6 @@ var cNumbers = map[reflect.Kind]string{
 	reflect.Int64: "long long", reflect.Uint64: "unsigned long long",
 	reflect.Float32: "float", reflect.Float64: "double",
 }
-
-// maxParameters is the largest number of bytes of parameters, which are in the argument of a launch.
-const maxParameters = 1024
 
 // checkParameters returns an error unless values of the type can be parameters.
 func checkParameters(t reflect.Type) error {
@@ -479,9 +479,12 @@ func (r *Row) Step() int64 { return int64(binary.NativeEndian.Uint64(r.frame)) }
 
 // Time returns the time at which the step begins, see Moment.
 func (r *Row) Time() float64 {
-	start, length := binary.NativeEndian.Uint64(r.frame[8:]), binary.NativeEndian.Uint64(r.frame[16:])
-	return Moment{r.Step(), math.Float64frombits(start), math.Float64frombits(length)}.Time(0)
+	start := math.Float64frombits(binary.NativeEndian.Uint64(r.frame[8:]))
+	return Moment{r.Step(), start, r.Length()}.Time(0)
 }
+
+// Length returns the length of the step.
+func (r *Row) Length() float64 { return math.Float64frombits(binary.NativeEndian.Uint64(r.frame[16:])) }
 
 // Parameters returns the parameters of the launch, which are of type T.
 func Parameters[T any](r *Row) *T {

@@ -26,12 +26,15 @@ type ResidentSteps struct {
 // compute norms before their last step, see ResidentRank.MaxChecks. When the first step is queued, the ghosts must
 // be those of its start.
 //
+// With courant, launches may choose the lengths of their steps, see ResidentRank.QueuePaced: the first reduction of the
+// last stage, which writes nothing, is the largest speed.
+//
 // group is the exchange interval: phases whose number is a multiple of it store into ghosts of others, and the
 // number of phases is a multiple too. With more than one, GPUs run only steps of tiles, and the error is
 // ErrImpossible, with the reason, if there are none. Ghosts of neighbors that the first step of a launch reads
 // must be complete.
 func NewResidentSteps(
-	ranks [][][]StageRank, group int, limit time.Duration, checks bool,
+	ranks [][][]StageRank, group int, limit time.Duration, checks bool, courant *Courant,
 ) (r *ResidentSteps, err error) {
 	r = &ResidentSteps{}
 	defer func() {
@@ -59,6 +62,11 @@ func NewResidentSteps(
 	}
 	if group > 1 {
 		return r, fmt.Errorf("%w with an exchange interval of %d steps: %w", ErrImpossible, group, err)
+	}
+	if r.group.courant = courant; courant != nil {
+		if r.group.pacers, err = newPacers(r.group.devices, &r.group.resources); err != nil {
+			return r, err
+		}
 	}
 	slabs := r.group.residentSlabs()
 	for rank := range r.group.devices {
@@ -91,6 +99,7 @@ type ResidentRank struct {
 	tiles    *step.TileSteps // instead of both, if the arrays stay on the multiprocessors
 	totals   [][]*Totals     // by phase and stage; nil if there are none
 	made     int64           // number of queued steps
+	queued   int64           // number of steps of the last launch of QueuePaced
 }
 
 // maxSteps is the largest number of steps of a launch.
@@ -118,6 +127,30 @@ func (r *ResidentRank) Queue(at *streams.Stream, m Moment, steps int64, measured
 		m.Step += steps - 1
 	}
 	return r.queue(at, r.measured, m, 1)
+}
+
+// QueuePaced is Queue for steps whose lengths the kernel chooses, except the first one, which begins at the time now.
+// All steps take norms and reductions. The kernel ends early where Courant.Next returns no positive length.
+func (r *ResidentRank) QueuePaced(at *streams.Stream, m Moment, now float64, steps int64) error {
+	if r.group.pacers == nil {
+		return errors.New("sweep: steps were prepared without a Courant")
+	}
+	if err := r.Err(); err != nil {
+		return err
+	}
+	argument := r.measured.Argument()
+	binary.NativeEndian.PutUint64(argument[len(argument)-pacingBytes+16:], math.Float64bits(now))
+	r.queued = steps
+	return r.queue(at, r.measured, m, steps)
+}
+
+// Paced must be called once such a launch is done, before another is queued.
+func (r *ResidentRank) Paced() Paced {
+	w := streams.View[uint64](r.group.pacers[r.rank].report.Bytes())
+	p := Paced{int64(w[0]), math.Float64frombits(w[1]), math.Float64frombits(w[2])}
+	r.made -= r.queued - p.Steps
+	r.queued = p.Steps
+	return p
 }
 
 // Checks selects the steps before the last at which a launch computes norms, and the tolerance at which it stops.
@@ -269,7 +302,7 @@ func (g *stageGroup) tileRanks() (all []step.TileRank, err error) {
 // onGPU prepares the launches of a rank.
 func (r *ResidentRank) onGPU(slabs [][][]slab) error {
 	g := r.group
-	p := residentPlan{threads: g.residentThreads(r.rank, false)}
+	p := residentPlan{threads: g.residentThreads(r.rank, false), paced: g.courant != nil}
 	p.blocks = int64(g.devices[r.rank].Cores)
 	for stage := range slabs {
 		needed := blocksOf(slabs[stage][r.rank])
@@ -303,8 +336,10 @@ func (r *ResidentRank) onGPU(slabs [][][]slab) error {
 	g.resources.Add(table)
 	p.before = table.All()
 	all := before[len(slabs)*maxNeighbors:]
-	if r.plain, err = r.kernel(&p, all); err != nil || !measures {
-		return err
+	if !p.paced {
+		if r.plain, err = r.kernel(&p, all); err != nil || !measures {
+			return err
+		}
 	}
 	p.measured, p.threads = true, g.residentThreads(r.rank, true)
 	r.measured, err = r.kernel(&p, all)
@@ -433,6 +468,8 @@ func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, er
 			}
 		}
 	}
+	uses, reaches := pacerSpans(g.pacers, r.rank)
+	spec.Uses, spec.Reaches = append(spec.Uses, uses...), append(spec.Reaches, reaches...)
 	k, err := g.devices[r.rank].NewKernel(spec)
 	if err == nil {
 		g.resources.Add(k)
@@ -464,6 +501,9 @@ func (r *ResidentRank) argument(p *residentPlan, all []int64) (w words) {
 		w.put(s.layers, s.tiles[0], s.tiles[1], s.tiles[2])
 		w.putPart(s.part, s.strides)
 		w = append(w, s.plan.given()...)
+	}
+	if p.paced {
+		w.putPacing(*g.courant, g.pacers, r.rank)
 	}
 	return w
 }

@@ -13,6 +13,7 @@ import (
 // residentPlan holds the steps of a rank on a GPU, measured or not.
 type residentPlan struct {
 	measured bool
+	paced    bool // its kernel may choose the lengths of steps
 	threads  int
 	stages   []residentStagePlan
 	before   streams.Span // see blocksBefore
@@ -192,6 +193,9 @@ func (p *residentPlan) program() (kernels.Program, int) {
 	for i := range p.stages {
 		bytes += p.stages[i].bytes()
 	}
+	if p.paced {
+		bytes += pacingBytes
+	}
 	return withTargets(p.stages[0].plan.programOf("point_steps.cu", p.accessesSource(),
 		kernels.Header{Name: "stages.cuh", Text: p.stagesSource(bytes)})), bytes
 }
@@ -223,6 +227,9 @@ func (p *residentPlan) stagesSource(bytes int) string {
 	if p.measured {
 		b.WriteString("#define MEASURES\n")
 	}
+	if p.paced {
+		fmt.Fprintf(&b, "#define PACED stage%d\n", len(p.stages)-1)
+	}
 	fmt.Fprintf(&b, "enum { STAGE_COUNT = %d };\n", len(p.stages))
 	for i := range p.stages {
 		fmt.Fprintf(&b, "\n#define STAGE %d\nnamespace stage%d {\n#include \"swept.cuh\"\n}\n", i, i)
@@ -238,14 +245,15 @@ func (p *residentPlan) accessesSource() string {
 	var b strings.Builder
 	for i := range p.stages {
 		s := &p.stages[i]
-		fmt.Fprintf(
-			&b, "#if STAGE == %d\n%s\n#endif\n", i,
-			s.plan.source(
-				s.classes, s.form,
-				stageOptions(s.form, Shape{Layers: int(s.layers), Single: s.single}, max(1, s.prefetch), len(s.arrays),
-					s.to),
-			),
+		text := s.plan.source(
+			s.classes, s.form,
+			stageOptions(s.form, Shape{Layers: int(s.layers), Single: s.single}, max(1, s.prefetch), len(s.arrays),
+				s.to),
 		)
+		if p.paced {
+			text += s.plan.giveSource()
+		}
+		fmt.Fprintf(&b, "#if STAGE == %d\n%s\n#endif\n", i, text)
 	}
 	return b.String()
 }

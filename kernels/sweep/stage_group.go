@@ -18,6 +18,8 @@ type stageGroup struct {
 	limit     time.Duration
 	devices   []*streams.Device // by rank
 	ranks     [][][]StageRank   // by phase, stage and rank
+	courant   *Courant          // nil if the host knows the lengths of steps
+	pacers    []*pacer          // by rank, with courant
 	flags     *flags.Network    // a line per neighbor, with the count of its blocks that have finished stages
 }
 

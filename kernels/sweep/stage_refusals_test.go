@@ -68,7 +68,7 @@ func TestStagesOfCPUDevices(t *testing.T) {
 	if f, err := NewFusedStages(phases, time.Second); err == nil || !strings.Contains(err.Error(), says) || f != nil {
 		t.Errorf("fused: got %v, %v", f, err)
 	}
-	if r, err := NewResidentSteps(phases, 1, time.Second, false); err == nil || !strings.Contains(err.Error(), says) || r != nil {
+	if r, err := NewResidentSteps(phases, 1, time.Second, false, nil); err == nil || !strings.Contains(err.Error(), says) || r != nil {
 		t.Errorf("resident: got %v, %v", r, err)
 	}
 }
@@ -125,7 +125,7 @@ func TestInvalidPhases(t *testing.T) {
 			t.Errorf("all stages: got %v, want %q", err, says)
 		}
 		g.resources.Close()
-		r, err := NewResidentSteps(c.change(stagePair(t, set)), 1, time.Second, true)
+		r, err := NewResidentSteps(c.change(stagePair(t, set)), 1, time.Second, true, nil)
 		if err == nil {
 			err = r.Close()
 		}
@@ -138,12 +138,12 @@ func TestInvalidPhases(t *testing.T) {
 func TestResidentIntervals(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	for _, group := range []int{-1, 0, 3} {
-		if r, err := NewResidentSteps(stagePair(t, set), group, time.Second, false); err == nil || !strings.Contains(err.Error(), "must be a multiple of the exchange interval") {
+		if r, err := NewResidentSteps(stagePair(t, set), group, time.Second, false, nil); err == nil || !strings.Contains(err.Error(), "must be a multiple of the exchange interval") {
 			t.Errorf("groups of %d: got %v, %v", group, r, err)
 		}
 	}
 	phases := stagePair(t, testdevices.CPU(t, 2))
-	if r, err := NewResidentSteps(phases, len(phases), time.Second, false); !errors.Is(err, ErrImpossible) || r != nil {
+	if r, err := NewResidentSteps(phases, len(phases), time.Second, false, nil); !errors.Is(err, ErrImpossible) || r != nil {
 		t.Errorf("a group on GPUs: got %v, %v", r, err)
 	}
 }
@@ -163,7 +163,7 @@ func TestNilIsAnError(t *testing.T) {
 		"sweeps of no device":          {"device is nil", of(New(set.Compiler, nil, point, accesses))},
 		"a check on no device":         {"device is nil", Check(set.Compiler, nil, point, accesses, 0)},
 		"fused stages by no sweeper":   {"must have a sweeper", of(NewFusedStages(empty, time.Second))},
-		"resident steps by no sweeper": {"must have a sweeper", of(NewResidentSteps(empty, 1, time.Second, false))},
+		"resident steps by no sweeper": {"must have a sweeper", of(NewResidentSteps(empty, 1, time.Second, false, nil))},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.says) {
 			t.Errorf("%s: got %v, want an error with %q", name, c.err, c.says)

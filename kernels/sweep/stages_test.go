@@ -230,7 +230,7 @@ func (c *stageTorus) fused(phases [][][]StageRank, queues []*streams.Stream) (to
 // resident runs them by launches of three steps, the last of which is measured, and of one.
 func (c *stageTorus) resident(phases [][][]StageRank, queues []*streams.Stream) (totals []*Totals, close func() error) {
 	c.t.Helper()
-	g := test.Must(NewResidentSteps(phases, 1, time.Minute, true))(c.t)
+	g := test.Must(NewResidentSteps(phases, 1, time.Minute, true, nil))(c.t)
 	for rank, q := range queues {
 		r := g.Rank(rank)
 		c.do(r.Queue(q, moment(1), 3, true))

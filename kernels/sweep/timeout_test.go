@@ -103,7 +103,7 @@ func TestStagesTimeOut(t *testing.T) {
 		})
 		for _, launches := range [][]int64{{1000}, {1, 1}} {
 			t.Run(fmt.Sprintf("resident/launches=%d", launches), func(t *testing.T) {
-				r := test.Must(NewResidentSteps(stagePair(t, set), 1, short, true))(t)
+				r := test.Must(NewResidentSteps(stagePair(t, set), 1, short, true, nil))(t)
 				next := int64(1)
 				queue := func(steps int64) error {
 					err := r.Rank(0).Queue(stream, Moment{Step: next}, steps, false)

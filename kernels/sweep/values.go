@@ -5,12 +5,14 @@ import (
 	"math"
 	"reflect"
 	"sync"
-	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/stencil"
 )
+
+// maxParameters is the largest number of bytes of parameters, which are in the argument of a launch.
+const maxParameters = 1024
 
 // Values computes the parameters of a Formula, Form.Values, in float64, and rounds them once to the type of the fields.
 // It is safe for concurrent use.
@@ -77,11 +79,6 @@ func CheckFormula(f *stencil.Form, real domain.Element) error {
 			"minus the number of these parameters, got %d", maxParameters/real.Size(), n)
 	}
 	return nil
-}
-
-// rowValue returns one of Form.Values for a row.
-func rowValue[T rows.Float](r *Row, i int) T {
-	return unsafe.Slice((*T)(unsafe.Pointer(&r.frame[frameNumbers*8])), i+1)[i]
 }
 
 // bits returns the bits of v, which distinguish 0 from -0.

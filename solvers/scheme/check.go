@@ -51,8 +51,14 @@ func (s *Step) Check() error {
 			"must be at most %d, got %d", s.group(), maxPeriod, n)
 	}
 	last := &s.Stages[len(s.Stages)-1]
-	if s.Pace != nil && (last.Point == nil || len(last.Point.Reductions) == 0 || len(last.Writes) > 0) {
+	switch {
+	case s.Pace != nil && s.Courant != nil:
+		return errors.New("scheme: Step.Pace and Step.Courant must not both be set")
+	case s.paced() && (last.Point == nil || len(last.Point.Reductions) == 0 || len(last.Writes) > 0):
 		return fmt.Errorf("scheme: Step.Pace: the last stage must only have reductions, got %q", last.title())
+	case s.Courant != nil && (last.Point.Reductions[0].Op != sweep.Max || !(s.Courant.Distance > 0)):
+		return fmt.Errorf("scheme: Step.Courant: the distance must be positive and the first reduction of stage %q "+
+			"the largest value, got %v and %q", last.title(), s.Courant.Distance, last.Point.Reductions[0].Op)
 	}
 	for i, v := range s.Measured {
 		switch {

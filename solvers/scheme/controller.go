@@ -104,6 +104,7 @@ type normCheck struct {
 	step   int64
 	number int64 // of the round that took them
 	place  int   // index among the norm checks of that round
+	steps  int64 // of that round
 }
 
 // intervals divides a run into intervals of steps. At their ends the devices have finished all queued work,
@@ -299,6 +300,7 @@ type controller struct {
 	maxEarly int64              // see earlyNorms
 	early    []earlyNormsResult // by worker, in the last round with norms before its last step
 	planner  passPlanner        // nil for other schemes
+	pacer    pacer              // nil unless devices choose the lengths of the steps of a round
 
 	round     round
 	limit     int64       // the last step, unless the tolerance ends the run before
@@ -345,11 +347,14 @@ func newController(ctx context.Context, o Options, r *run, workers []worker) (c 
 	if o.checks() {
 		c.maxEarly = maxEarly(workers)
 	}
-	c.ahead = r.step.keepsLevels() && c.maxEarly == 0 && r.step.Pace == nil
+	c.ahead = r.step.keepsLevels() && c.maxEarly == 0 && !r.step.paced()
 	checks := 1
 	if planner, ok := workers[0].(passPlanner); ok {
 		c.planner = planner
 		checks += maxChecks
+	}
+	if p, ok := workers[0].(pacer); ok && p.paces() && o.Interval == nil {
+		c.pacer = p
 	}
 	for range checks {
 		c.collected = append(c.collected, r.step.newTaken(len(r.subdomains)))
@@ -358,7 +363,7 @@ func newController(ctx context.Context, o Options, r *run, workers []worker) (c 
 		c.agreement = newAgreement(r, checks)
 	}
 	c.meeting.Name = "the other workers"
-	if r.step.Pace != nil {
+	if r.step.paced() {
 		if level := r.done + r.from; r.clock.level != level {
 			r.clock = stepClock{level: level, now: r.timeOf(level)}
 		}
@@ -440,7 +445,7 @@ func (c *controller) begin(r round) {
 	}
 	if r.plan.isEarly() {
 		for i, step := range r.plan.checks {
-			c.due = append(c.due, normCheck{step, r.number, i})
+			c.due = append(c.due, normCheck{step: step, number: r.number, place: i})
 		}
 	}
 }
@@ -478,12 +483,17 @@ func (c *controller) decide() error {
 		c.cancel, c.limit = true, issued+1
 	}
 	for i, check := range c.due {
-		ends, err := c.judge(i, check.step)
+		step := check.step
+		if c.pacer != nil { // the round may have ended early
+			step -= check.steps - c.pacer.paced().Steps
+			issued, c.round.last = step, step
+		}
+		ends, err := c.judge(i, step)
 		if err != nil {
 			return err
 		}
 		if ends {
-			c.endAt(check.step)
+			c.endAt(step)
 			return nil
 		}
 	}
@@ -491,7 +501,7 @@ func (c *controller) decide() error {
 		c.pending = normCheck{}
 	}
 	if c.round.check && !c.round.plan.isEarly() {
-		c.pending = normCheck{step: issued, number: c.round.number}
+		c.pending = normCheck{step: issued, number: c.round.number, steps: c.round.last - c.round.first + 1}
 	}
 	if p.look != 0 {
 		c.looks.step, c.looks.last = issued+p.pace, time.Now()
@@ -550,7 +560,8 @@ func (c *controller) plan(issued, pace int64) {
 		}
 	}
 	some := last > issued
-	next := round{first: issued + 1, last: last, check: some && last == check, drain: some && last == c.intervals.end}
+	next := round{first: issued + 1, last: last, drain: some && last == c.intervals.end}
+	next.check = some && (last == check || c.pacer != nil)
 	if some && c.planner != nil {
 		// while norms are in flight, the round is one launch, which keeps the level of the norms
 		to, norms := end, end == c.limit
@@ -608,7 +619,7 @@ func (c *controller) judgeEarly() (again bool, err error) {
 
 // nextCheck returns the first step after n whose norms are needed.
 func (c *controller) nextCheck(n int64) int64 {
-	if c.step.Pace != nil {
+	if c.step.paced() && c.pacer == nil {
 		return min(c.limit, n+1)
 	}
 	if !c.options.checks() {
@@ -620,14 +631,18 @@ func (c *controller) nextCheck(n int64) int64 {
 	return min(c.limit, c.checked.after(n))
 }
 
-// judge takes the norms of a step at a norm check, and reports whether the run ends with it. With Step.Pace it is
-// called for each step, and sets the length of the next one.
+// judge takes the norms of a step at a norm check, and reports whether the run ends with it. With Step.Pace it
+// also sets the length of the next step.
 func (c *controller) judge(check int, step int64) (ends bool, err error) {
-	if c.step.Pace != nil {
-		c.run.clock.level, c.run.clock.now = c.run.done+step, c.run.clock.now+c.run.clock.length
+	if c.step.paced() {
+		clock := &c.run.clock
+		if clock.level, clock.now = c.run.done+step, clock.now+clock.length; c.pacer != nil {
+			state := c.pacer.paced()
+			clock.now, clock.length = state.Now, state.Length
+		}
 	}
 	all := c.addUp(check, step)
-	listed := c.checked.have(step) || c.step.Pace == nil && (step < c.limit || !c.cancel && c.options.part.ends())
+	listed := c.checked.have(step) || !c.step.paced() && (step < c.limit || !c.cancel && c.options.part.ends())
 	change := all.MaxChange
 	if c.options.Norm == L2Norm {
 		change = root(all.SumChange2.Value(), all.MaxChange, c.terms)
@@ -661,13 +676,13 @@ func (c *controller) judge(check int, step int64) (ends bool, err error) {
 // here, or "" if it does not.
 func (c *controller) pace() (ends Stopped, err error) {
 	r := c.run
-	if r.place.FirstDevice().IsDry() || c.step.Pace == nil {
+	if r.place.FirstDevice().IsDry() || !c.step.paced() {
 		return "", nil
 	}
 	defer streams.Caught(&err, "Step.Pace of step", c.step.Name)
 	last := &c.step.Stages[len(c.step.Stages)-1]
 	reduced := c.result.Reduced[len(c.result.Reduced)-len(last.Point.Reductions):]
-	length, err := c.step.Pace(r.clock.now, reduced)
+	length, err := c.step.pace()(r.clock.now, reduced)
 	switch {
 	case c.options.anything && (err != nil || !(length > 0) || math.IsInf(length, 0)):
 		return "", nil // with the length before
@@ -699,7 +714,7 @@ func (c *controller) addUp(check int, step int64) (all reduce.Norms) {
 	r := &c.result
 	r.Steps, r.Norms, r.Reduced = step-c.run.from, r.Norms[:0], r.Reduced[:0]
 	r.Step = r.Steps
-	if r.Time, r.Length = c.run.time(step), c.run.moment(step).Length; c.step.Pace != nil {
+	if r.Time, r.Length = c.run.time(step), c.run.moment(step).Length; c.step.paced() {
 		r.Time = c.run.clock.now
 	}
 	for v, sum := range c.sum.norms {

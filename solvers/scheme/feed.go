@@ -74,3 +74,24 @@ func (s *subdomain) fed(r *run) (*subdomain, error) {
 	}
 	return fed, nil
 }
+
+// A pacer is a worker whose devices may choose the lengths of the steps of a round, and end it early.
+type pacer interface {
+	// paces reports whether they do.
+	paces() bool
+	// paced returns the state after the last round, once the devices have finished it. Every call returns the same.
+	paced() sweep.Paced
+}
+
+// onDevices returns the Courant of the step if devices may choose the lengths of the steps of a round; otherwise nil.
+func (r *run) onDevices(o Options) *sweep.Courant {
+	if r.shared() || o.anything {
+		return nil
+	}
+	for i := range r.step.Stages {
+		if st := &r.step.Stages[i]; st.Point == nil || !st.Point.Paced(st.changes()) {
+			return nil
+		}
+	}
+	return r.step.Courant
+}

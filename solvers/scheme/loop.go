@@ -91,11 +91,15 @@ type fences struct {
 	norms  [2][]*streams.Event // norms of the last two rounds with norms
 	rounds int
 	taker  passPlanner // source of norms; nil if phases of steps have them
+	pacer  pacer       // nil if devices do not choose the lengths of steps
 }
 
 func (r *run) newFences(w worker) (*fences, error) {
 	f := &fences{run: r, queues: w.queues()}
 	f.taker, _ = w.(passPlanner)
+	if p, ok := w.(pacer); ok && p.paces() {
+		f.pacer = p
+	}
 	for _, q := range f.queues {
 		for _, events := range []*[]*streams.Event{&f.round[0], &f.round[1], &f.norms[0], &f.norms[1]} {
 			var e *streams.Event
@@ -162,7 +166,16 @@ func (f *fences) collectNorms(c normCheck, to []taken) error {
 			f.taker.take(c, &to[q.rank])
 			continue
 		}
-		for _, t := range f.subdomains[q.rank].totals[f.phase(c.step)] {
+		last := c.step
+		if f.pacer != nil && c.number > 0 {
+			if missing := c.steps - f.pacer.paced().Steps; missing > 0 {
+				last -= missing
+				if err := errors.Join(f.queueTotals(f.subdomains[q.rank], q.norms, last), q.norms.Sync(f.patience())); err != nil {
+					return err
+				}
+			}
+		}
+		for _, t := range f.subdomains[q.rank].totals[f.phase(last)] {
 			t.addTo(&to[q.rank])
 		}
 	}

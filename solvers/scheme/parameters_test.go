@@ -245,21 +245,31 @@ func TestPaceOfEveryScheme(t *testing.T) {
 	}}
 	hot := boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{2}}
 	every := func(t *testing.T, set *testdevices.Set, n int) {
-		for group, refused := range map[int]map[Scheme]string{
-			1: {Ranks: one, Blocked: one},
-			2: {Ranks: "exchanges after each step", Blocked: one, Fused: writes, Resident: writes},
+		for kind, refused := range map[string]map[Scheme]string{
+			"group=1": {Ranks: one, Blocked: one},
+			"courant": {Ranks: one, Blocked: one},
+			"group=2": {Ranks: "exchanges after each step", Blocked: one, Fused: writes, Resident: writes},
 		} {
+			group, pace := 1, pace
+			if kind == "group=2" {
+				group = 2
+			}
+			var courant *sweep.Courant
+			if kind == "courant" {
+				courant = &sweep.Courant{Distance: 1, Until: until}
+				pace = func(now float64, reduced []float64) (float64, error) { return courant.Next(now, reduced[0]) }
+			}
 			for _, name := range All() {
 				if _, no := refused[name]; testdevices.OnCPU(set.Devices[0]) && (no || group > 1) {
 					continue
 				}
-				t.Run(fmt.Sprintf("%s/group=%d", name, group), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%s", name, kind), func(t *testing.T) {
 					place := placed(t, set.Devices[:n], size, [3]bool{}, domain.Vec{1, 1, n})
 					wide := must(halo.NewWideHalo(place.Decomposition, domain.UniformRadius(3, 1), group))(t)
 					u := newVariable(t, place, wide.Spec(halo.Spec{Name: "u", Element: halo.Float64}), 2)
 					u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
 					far := func(x int, now float64) float64 { return float64(x) - 4*now }
-					if u.Boundary[4], u.Boundary[5] = wall, wall; name.Needs().Steady {
+					if u.Boundary[4], u.Boundary[5] = wall, wall; name.Needs().Steady || courant != nil {
 						u.Boundary[4], u.Boundary[5] = hot, hot
 						far = func(int, float64) float64 { return 2 }
 					}
@@ -274,6 +284,10 @@ func TestPaceOfEveryScheme(t *testing.T) {
 							}},
 						{Point: &peak, Reads: next},
 					}}
+					if courant != nil {
+						step.Pace, step.Courant = nil, courant
+						step.Stages[0].Point, step.Stages[0].Parameters = &grow, nil
+					}
 					x := runnerFor(t, set, step, name)
 					want, now := newLoop(size, begin), 0.0
 					for _, steps := range []int64{2, 7, 1000} {
@@ -285,7 +299,8 @@ func TestPaceOfEveryScheme(t *testing.T) {
 						succeeds(t, err)
 						for i := range r.Steps {
 							length := must(pace(now, []float64{slices.Max(want.u)}))(t)
-							want.pace(length, now, far, size[0])
+							m := sweep.Moment{Step: want.n + 1, Start: now - float64(float64(want.n)*length), Length: length}
+							want.pace(length, m.Time(0), far, size[0])
 							if now += length; (i+1)%4 == 0 {
 								if c := r.History[i/4]; c.Step != i+1 || c.Time != now || c.Length != length {
 									t.Errorf("history: step %d, time %v, length %v, want %d, %v, %v", c.Step, c.Time, c.Length, i+1, now, length)
@@ -315,6 +330,20 @@ func TestPaceOfEveryScheme(t *testing.T) {
 		})
 	}
 	t.Run("backend=cuda-on-cpu", func(t *testing.T) { every(t, testdevices.CPUBesideThreads(t, 2), 2) })
+}
+
+// grow is a stage of TestPaceOfEveryScheme by the length of the step.
+var grow = sweep.Point{
+	Name: "grow", Dims: 3,
+	CUDA: `template <typename P> __device__ __forceinline__ void grow(P &p) {
+		p.set(next, 0.25 * p.at(u, 0, 0, -1) + 0.5 * p.at(u) + 0.25 * p.at(u, 0, 0, 1) + p.length() + (double)(float)p.time());
+	}`,
+	Go: func(r *sweep.Row) {
+		u, below, above := sweep.At[float64](r, "u", 0, 0, 0), sweep.At[float64](r, "u", 0, 0, -1), sweep.At[float64](r, "u", 0, 0, 1)
+		for i := range r.N {
+			sweep.At[float64](r, "next", 0, 0, 0)[i] = 0.25*below[i] + 0.5*u[i] + 0.25*above[i] + r.Length() + float64(float32(r.Time()))
+		}
+	},
 }
 
 // pace is a step of TestPaceOfEveryScheme, with walls along z.

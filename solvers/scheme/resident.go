@@ -1,6 +1,8 @@
 package scheme
 
 import (
+	"errors"
+
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
@@ -27,6 +29,7 @@ type resident struct {
 	*oneKernel
 	options Options
 	kernel  *sweep.ResidentRank
+	courant *sweep.Courant // see onDevices
 }
 
 func newResident(r *run, o Options) ([]worker, error) {
@@ -38,13 +41,14 @@ func newResident(r *run, o Options) ([]worker, error) {
 		return nil, err
 	}
 	early := o.checks() && len(r.step.Measured) == 1
-	all, err := sweep.NewResidentSteps(ranks, r.step.group(), r.patience(), early)
+	courant := r.onDevices(o)
+	all, err := sweep.NewResidentSteps(ranks, r.step.group(), r.patience(), early, courant)
 	if err != nil {
 		return nil, unsuited(Resident, err)
 	}
 	r.resources.Add(all)
 	return r.onePerSubdomain(func(d *subdomain) (_ worker, err error) {
-		k := &resident{options: o, kernel: all.Rank(d.rank)}
+		k := &resident{options: o, kernel: all.Rank(d.rank), courant: courant}
 		k.oneKernel, err = r.newOneKernel(d, func(phase, stage int) []*sweep.Totals {
 			return []*sweep.Totals{k.kernel.Totals(phase, stage)}
 		})
@@ -59,11 +63,18 @@ func (r *resident) steps(first, last int64, norms bool) error {
 	if err := r.frames[r.rank].Queue(r.stream, r.moment(first), last-first+1); err != nil {
 		return err
 	}
+	if r.paces() {
+		return errors.Join(r.kernel.QueuePaced(r.stream, r.moment(first), r.clock.now, last-first+1), r.total(last))
+	}
 	if err := r.kernel.Queue(r.stream, r.moment(first), last-first+1, norms); err != nil || !norms {
 		return err
 	}
 	return r.total(last)
 }
+
+func (r *resident) paces() bool { return r.courant != nil }
+
+func (r *resident) paced() sweep.Paced { return r.kernel.Paced() }
 
 // maxEarly is the limit of kernels that compute all norms while they sweep.
 func (r *resident) maxEarly() int64 {

@@ -408,7 +408,7 @@ type stepClock struct {
 
 // momentOf returns the moment of the step that computes a level.
 func (r *Runner) momentOf(level int64) sweep.Moment {
-	if r.step.Pace == nil {
+	if !r.step.paced() {
 		return sweep.Moment{Step: level, Length: r.step.Length}
 	}
 	m := sweep.Moment{Step: level, Length: r.clock.length}
@@ -418,7 +418,7 @@ func (r *Runner) momentOf(level int64) sweep.Moment {
 
 // timeOf returns the time of a level at the start of a run.
 func (r *Runner) timeOf(level int64) float64 {
-	if r.step.Pace == nil {
+	if !r.step.paced() {
 		return float64(level) * r.step.Length
 	}
 	return r.clock.now - float64(float64(r.clock.level-level)*r.clock.length)
@@ -431,7 +431,7 @@ func (r *Runner) Time() float64 {
 		return 0
 	}
 	level := r.Done()
-	if r.step.Pace == nil || r.clock.level != level {
+	if !r.step.paced() || r.clock.level != level {
 		return float64(level) * r.step.Length
 	}
 	return r.clock.now
@@ -447,7 +447,7 @@ func (r *Runner) SetTime(time, length float64) error {
 		return fmt.Errorf("scheme: Runner.SetTime: the runner must be open and not running: %w", err)
 	}
 	defer r.guard.Release(guard.Alone)
-	if r.step.Pace != nil {
+	if r.step.paced() {
 		r.clock = stepClock{level: r.Done(), now: time, length: length}
 	}
 	return nil

@@ -272,6 +272,11 @@ type Step struct {
 	// reductions of each step, so each launch, also of a graph, is one step. Default nil.
 	Pace func(time float64, reduced []float64) (length float64, err error)
 
+	// Courant, if set, is Pace as data: the first reduction of the last stage is the largest speed, by sweep.Max. GPUs
+	// compute the lengths, and a launch of resident has many steps, if Stage.Parameters are nil or of sweep.Values
+	// that are exact. Default nil.
+	Courant *sweep.Courant
+
 	// Group is the number of steps between two exchanges; 0 counts as 1. If it is larger, a step exchanges
 	// nothing between its stages, and all stages except the last of a group also sweep ghosts, as far as the
 	// rest of the group needs them. Every variable must have ghosts, including edges and corners, Group times
@@ -281,6 +286,17 @@ type Step struct {
 	// axis are rejected.
 	Group int
 }
+
+// pace returns Pace or that of Courant, nil if neither is set.
+func (s *Step) pace() func(time float64, reduced []float64) (length float64, err error) {
+	if s.Courant == nil {
+		return s.Pace
+	}
+	return func(time float64, reduced []float64) (float64, error) { return s.Courant.Next(time, reduced[0]) }
+}
+
+// paced reports whether the length of a step follows from reductions.
+func (s *Step) paced() bool { return s.Pace != nil || s.Courant != nil }
 
 // Stage is the part of a step between two exchanges. It writes the points of the grid, each subdomain its
 // own, by a point function or by user kernels. It may read the levels that it writes only at the point
