@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/halox/halox/results/internal/wording"
 )
@@ -98,6 +99,24 @@ func CommonDevices(all []Source) string {
 		return names[0]
 	}
 	return ""
+}
+
+// Made says which halox made records, and on which days; "" without records.
+func Made(all ...Source) string {
+	var programs, days []string
+	for _, s := range all {
+		programs = append(programs, s.Halox.String())
+		if !s.Started.IsZero() {
+			days = append(days, s.Started.Format(time.DateOnly))
+		}
+	}
+	slices.Sort(programs)
+	slices.Sort(days)
+	programs, days = slices.Compact(programs), slices.Compact(days)
+	if len(days) > 2 {
+		days = []string{days[0], days[len(days)-1]}
+	}
+	return wording.Join(", ", strings.Join(programs, " and "), strings.Join(days, " to "))
 }
 
 func counted(devices []Device, nameOf func(Device) string) string {

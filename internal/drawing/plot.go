@@ -37,7 +37,8 @@ The columns of a table, such as that of probes, are drawn over its column time, 
 --x and --y choose columns.
 
 Each kind of record has a default plot; --kind selects another one, or a figure of a
-paper. Several records share a plot: curves with equal names get the machine, commit or
+paper. It has at most six curves, of each scheme the best at each point, unless --by names
+labels. Several records share a plot: curves with equal names get the machine, commit or
 file that distinguishes them. Records of different machines never share a curve. Error
 bars are quartiles of repeated measurements. --x, --y and --by choose the axes and curves,
 --where the rows, by the names that halox results prints. A trace is drawn alone: next to

@@ -42,7 +42,7 @@ func unitAmong(m results.Metric, rows []sourceRow) string {
 // title returns the text at the axis, with the unit.
 func (a axis) title() string {
 	if a.metric {
-		return results.Metric(a.name).Title() + wording.Unit(a.unit)
+		return results.Metric(a.name).Title() + wording.Unit(strings.Replace(a.unit, "us", "µs", 1))
 	}
 	return labelTitle(a.name)
 }
@@ -63,6 +63,8 @@ func labelTitle(name string) string {
 		return "sent by the busiest device (bytes)"
 	case "points":
 		return "points along each axis"
+	case "per_multiprocessor":
+		return "ranks per multiprocessor"
 	case "n":
 		return "matrix size"
 	case "block":

@@ -37,6 +37,8 @@ func (b bars) layout() (sheet, error) {
 	}
 	p.Y.Min = min(0, p.Y.Min)
 	pad(&p.Y)
+	margin(&p.Y, false, p.Y.Min < 0)
+	p.X.Padding = chartGap / 2
 	p.Y.Scale, p.Y.Tick.Marker = linearScale{}, steps{}
 	const widest, axis = 6 * vg.Centimeter, 2 * vg.Centimeter
 	place := vg.Length(len(b.Sets)+1) * 4 * vg.Millimeter

@@ -88,12 +88,12 @@ type indexer struct {
 // of colors, the scale, which leaves fewer for the edges of lines.
 func newIndexer(scale string) indexer {
 	all := color.Palette{notFinite}
-	grays, mixes := 74, 30
+	grays, mixes := 72, 26
 	if i := colorMap(scale); scale != "" {
 		for _, c := range shades(i, scaleShades) {
 			all = append(all, c)
 		}
-		grays, mixes = 32, 5
+		grays, mixes = 27, 5
 	}
 	for i := range grays {
 		v := uint8(i * 255 / (grays - 1))

@@ -1,9 +1,11 @@
 package plot
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"image/color"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -29,13 +31,13 @@ type Curves struct {
 
 // Curve is one curve. Its points are sorted by X, and positive for logarithmic axes.
 type Curve struct {
-	Name      string    // name in the legend; none if empty
-	X, Y      []float64 // coordinates of the points
-	Lo, Hi    []float64 // ends of error bars; nil for none
-	Dashed    bool      // dashed line, for a reference; default false
-	SameColor bool      // same color as the previous curve; default false
-	Plain     bool      // no marks; default false
-	Bound     bool      // bound for the others: gray, dashed and without marks; default false
+	Name   string    // name in the legend; none if empty
+	X, Y   []float64 // coordinates of the points
+	Lo, Hi []float64 // ends of error bars; nil for none
+	Dashed bool      // dashed line, for a reference; default false
+	Color  string    // curves with one text share a color, and a scheme has its own; default the name
+	Plain  bool      // no marks; default false
+	Bound  bool      // bound for the others: gray, dashed and without marks; default false
 }
 
 // Span returns the range of Y.
@@ -51,14 +53,14 @@ func (c Curves) Span() Range {
 
 // Gapped returns the curve through points in order, without marks: one curve per run of finite numbers.
 func Gapped(name string, x, y []float64) (all []Curve) {
-	gap := true
+	gap, color := true, name
 	for i, v := range y {
 		if v-v != 0 || x[i]-x[i] != 0 { // NaN or infinite
 			gap = true
 			continue
 		}
 		if gap {
-			all, gap = append(all, Curve{Name: name, Plain: true, SameColor: len(all) > 0}), false
+			all, gap = append(all, Curve{Name: name, Color: color, Plain: true}), false
 			name = ""
 		}
 		last := &all[len(all)-1]
@@ -68,7 +70,7 @@ func Gapped(name string, x, y []float64) (all []Curve) {
 }
 
 // marks distinguish curves in print without colors. There is one less than there are colors, so that the two
-// do not cycle together. The second of each is for curves with SameColor.
+// do not cycle together. The second of each is for further curves of a color.
 var marks = [...][2]draw.GlyphDrawer{
 	{draw.CircleGlyph{}, draw.RingGlyph{}}, {draw.BoxGlyph{}, draw.SquareGlyph{}}, {
 		draw.PyramidGlyph{}, draw.TriangleGlyph{},
@@ -125,31 +127,46 @@ func (c Curves) plot() (*plot.Plot, *legend) {
 	p.X.Scale, p.Y.Scale = linearScale{}, linearScale{}
 	p.X.Tick.Marker, p.Y.Tick.Marker = steps{whole: c.whole()}, steps{}
 	p.Add(plotter.NewGrid())
-	hue, bounds := -1, 0
+	hues, variants := c.hues()
+	bounds := 0
 	for i, curve := range c.Curves {
 		if curve.Bound {
 			style := curveStyle(gray, true)
 			style.Dashes = boundDashes[bounds%len(boundDashes)]
-			c.add(p, l, gray, style, curve)
+			c.add(p, l, gray, 0, style, curve)
 			bounds++
 			continue
 		}
-		if i == 0 || !curve.SameColor {
-			hue++
+		style := curveStyle(hues[i], curve.Dashed)
+		if n := variants[i]; n > 0 && !curve.Dashed {
+			style.Dashes = boundDashes[(n-1)%len(boundDashes)]
 		}
-		c.add(p, l, hue, curveStyle(hue, curve.Dashed), curve)
+		c.add(p, l, hues[i], variants[i], style, curve)
 	}
+	marked := slices.ContainsFunc(c.Curves, func(curve Curve) bool { return !curve.Plain && !curve.Bound })
 	if c.LinearX {
 		pad(&p.X)
 	} else {
-		p.X.Scale, p.X.Tick.Marker = logScale{}, c.marksX()
+		p.X.Scale, p.X.Tick.Marker = logScale{}, decades{}
+		if c.BytesX {
+			p.X.Tick.Marker = binaries{}
+		}
 		widen(&p.X)
+	}
+	if ticks := c.measured(span{p.X.Min, p.X.Max}); marked && ticks != nil {
+		p.X.Tick.Marker = ticks
+	}
+	if marked {
+		margin(&p.X, !c.LinearX, true)
 	}
 	if c.LinearY {
 		if !c.Narrow {
 			p.Y.Min = min(0, p.Y.Min)
 		}
 		pad(&p.Y)
+		if marked {
+			margin(&p.Y, false, p.Y.Min != 0)
+		}
 		if c.RangeY != nil {
 			r := c.RangeY.Or(Range{p.Y.Min, p.Y.Max})
 			p.Y.Min, p.Y.Max = r.Lo, r.Hi
@@ -157,8 +174,38 @@ func (c Curves) plot() (*plot.Plot, *legend) {
 	} else {
 		p.Y.Scale, p.Y.Tick.Marker = logScale{}, decades{}
 		widen(&p.Y)
+		margin(&p.Y, true, true)
 	}
 	return p, l
+}
+
+// hues returns for each curve the index of its color, and how many curves before it have the same: pieces of a curve,
+// which have no names, count as one.
+func (c Curves) hues() (hues, variants []int) {
+	known, count, next := map[string]int{}, map[string]int{}, 0
+	for _, curve := range c.Curves {
+		if hue, ok := schemeHues[cmp.Or(curve.Color, curve.Name)]; ok {
+			known[cmp.Or(curve.Color, curve.Name)] = hue
+		}
+	}
+	taken := slices.Collect(maps.Values(known))
+	for _, curve := range c.Curves {
+		key := cmp.Or(curve.Color, curve.Name)
+		hue, ok := known[key]
+		if !ok && !curve.Bound {
+			for next < gray && slices.Contains(taken, next) {
+				next++
+			}
+			hue = next
+			next++
+			known[key] = hue
+		}
+		if curve.Name != "" {
+			count[key]++
+		}
+		hues, variants = append(hues, hue), append(variants, max(0, count[key]-1))
+	}
+	return hues, variants
 }
 
 // whole reports whether all points are at integers of X.
@@ -168,22 +215,22 @@ func (c Curves) whole() bool {
 	})
 }
 
-func (c Curves) add(p *plot.Plot, l *legend, hue int, style draw.LineStyle, curve Curve) {
+func (c Curves) add(p *plot.Plot, l *legend, hue, variant int, style draw.LineStyle, curve Curve) {
 	points := make(plotter.XYs, len(curve.X))
 	for k := range points {
 		points[k].X, points[k].Y = curve.X[k], curve.Y[k]
 	}
 	line := &plotter.Line{XYs: points, LineStyle: style}
 	p.Add(line)
-	legendOf := []plot.Thumbnailer{line}
+	var legendOf []plot.Thumbnailer
+	if len(points) > 1 {
+		legendOf = append(legendOf, line)
+	}
 	if curve.Lo != nil {
 		p.Add(errorBars(curve, points, c.LinearY, line.Color))
 	}
 	if !curve.Plain && !curve.Bound {
-		mark := marks[hue%len(marks)][0]
-		if curve.SameColor {
-			mark = marks[hue%len(marks)][1]
-		}
+		mark := marks[hue%len(marks)][min(variant, 1)]
 		dots := &plotter.Scatter{
 			XYs: points, GlyphStyle: draw.GlyphStyle{Color: line.Color, Shape: mark, Radius: vg.Points(2.6)},
 		}
@@ -198,11 +245,14 @@ var boundDashes = [...][]vg.Length{{5, 3}, {1.5, 2.5}, {9, 3, 1.5, 3}, {12, 4}}
 
 // curveStyle is the line style of a curve. After all colors are used, solid lines become dash-dotted.
 func curveStyle(hue int, dashed bool) draw.LineStyle {
-	style := draw.LineStyle{Color: palette[hue%len(palette)], Width: vg.Points(1.2)}
+	style := draw.LineStyle{Color: palette[gray], Width: vg.Points(1.2)}
+	if hue != gray {
+		style.Color = palette[hue%gray]
+	}
 	switch {
 	case dashed:
 		style.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
-	case hue >= len(palette):
+	case hue > gray:
 		style.Dashes = []vg.Length{vg.Points(8), vg.Points(2), vg.Points(2), vg.Points(2)}
 	}
 	return style
@@ -231,30 +281,40 @@ func errorBar(lo, y, hi float64) (bar struct{ Low, High float64 }) {
 	return bar
 }
 
-// marksX returns the ticks of a logarithmic X axis: round numbers of bytes; or the places of all points, if
-// these are a few integers far enough from each other; or powers of ten.
-func (c Curves) marksX() plot.Ticker {
+// measured returns ticks of X where points are, as many as have space for their numbers; nil where these are too many to
+// be those of a measurement, or not round.
+func (c Curves) measured(axis span) plot.ConstantTicks {
+	const least, most = 2, 40
+	apart := 1. / 11 // share of the axis
 	if c.BytesX {
-		return binaries{}
+		apart = 1. / 7
 	}
-	const least, most, apart = 3, 8, 1. / 12 // share of the axis
 	var at []float64
 	for _, curve := range c.Curves {
-		at = append(at, curve.X...)
+		if !curve.Bound {
+			at = append(at, curve.X...)
+		}
 	}
 	slices.Sort(at)
 	at = slices.Compact(at)
-	if len(at) < least || len(at) > most || !c.whole() {
-		return decades{}
+	if len(at) < least || len(at) > most || !c.BytesX && !c.whole() {
+		return nil
 	}
-	for i := range at[1:] {
-		if math.Log(at[i+1]/at[i]) < apart*math.Log(at[len(at)-1]/at[0]) {
-			return decades{}
+	place := func(v float64) float64 { return axis.fraction(v) }
+	if !c.LinearX {
+		place = func(v float64) float64 { return logScale{}.Normalize(axis.lo, axis.hi, v) }
+	}
+	var ticks plot.ConstantTicks
+	last := math.Inf(-1)
+	for _, v := range at {
+		tick := plot.Tick{Value: v}
+		if place(v)-last >= apart {
+			tick.Label, last = typeset(strconv.FormatFloat(v, 'g', 6, 64)), place(v)
+			if c.BytesX {
+				tick.Label = sized(v)
+			}
 		}
-	}
-	ticks := make(plot.ConstantTicks, len(at))
-	for i, v := range at {
-		ticks[i] = plot.Tick{Value: v, Label: typeset(strconv.FormatFloat(v, 'g', 6, 64))}
+		ticks = append(ticks, tick)
 	}
 	return ticks
 }

@@ -23,7 +23,7 @@ func lines(n int) Curves {
 			Name: fmt.Sprintf("curve %d", i+1), X: []float64{1024, 2048, 3072, 4096}, Y: []float64{
 				y, 1.2 * y, 1.3 * y, 1.25 * y,
 			},
-			Dashed: i%2 == 1, SameColor: i%2 == 1,
+			Dashed: i%2 == 1, Color: fmt.Sprint(i / 2),
 		})
 	}
 	return c
@@ -62,23 +62,25 @@ func TestCurvesHaveNumbers(t *testing.T) {
 		x     []float64
 		bytes bool
 		want  []string
+		marks bool // the points are measurements
 	}{
-		{"decades", []float64{0.03, 40}, false, []string{"0.1", "1", "10"}},
-		{"a decade", []float64{16, 4096}, false, []string{"20", "50", "100", "200", "500", "1000", "2000"}},
-		{"less", []float64{1024, 4096}, false, []string{"2000", "3000", "4000"}},
-		{"one point", []float64{1}, false, []string{"0.5", "1", "2"}},
-		{"places", []float64{64, 128, 256, 768}, false, []string{"64", "128", "256", "768"}},
-		{"places too close", []float64{64, 65, 256, 768}, false, []string{"100", "200", "500"}},
-		{"parts of places", []float64{0.5, 2, 8}, false, []string{"1", "2", "5"}},
-		{"bytes", []float64{512, 4096}, true, []string{"512 B", "1 KiB", "2 KiB", "4 KiB"}},
-		{"many bytes", []float64{1024, 1 << 28}, true, []string{"1 KiB", "32 KiB", "1 MiB", "32 MiB"}},
-		{"as many as there are", []float64{1, 1 << 62}, true, []string{"1 B", "1 KiB", "1 TiB", "1 EiB"}},
-		{"few bytes", []float64{1100, 2000}, true, []string{"2000"}},
+		{"decades", []float64{0.03, 40}, false, []string{"0.1", "1", "10"}, false},
+		{"a decade", []float64{16, 4096}, false, []string{"20", "50", "100", "200", "500", "1000", "2000"}, false},
+		{"less", []float64{1024, 4096}, false, []string{"2000", "3000", "4000"}, false},
+		{"one point", []float64{1}, false, []string{"0.5", "1", "2"}, false},
+		{"places", []float64{64, 128, 256, 768}, false, []string{"64", "128", "256", "768"}, true},
+		{"places too close", []float64{64, 65, 256, 768}, false, []string{"64", "256", "768"}, true},
+		{"places in bytes", []float64{1024, 3072, 1 << 20}, true, []string{"1 KiB", "3 KiB", "1 MiB"}, true},
+		{"parts of places", []float64{0.5, 2, 8}, false, []string{"1", "2", "5"}, false},
+		{"bytes", []float64{512, 4096}, true, []string{"512 B", "1 KiB", "2 KiB", "4 KiB"}, false},
+		{"many bytes", []float64{1024, 1 << 28}, true, []string{"1 KiB", "32 KiB", "1 MiB", "32 MiB"}, false},
+		{"as many as there are", []float64{1, 1 << 62}, true, []string{"1 B", "1 KiB", "1 TiB", "1 EiB"}, false},
+		{"few bytes", []float64{1100, 2000}, true, []string{"2000"}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := Curves{
 				XLabel: "x", YLabel: "y", BytesX: tc.bytes,
-				Curves: []Curve{{Name: "c", X: tc.x, Y: make([]float64, len(tc.x))}},
+				Curves: []Curve{{Name: "c", X: tc.x, Y: make([]float64, len(tc.x)), Plain: !tc.marks}},
 			}
 			for i := range tc.x {
 				c.Curves[0].Y[i] = 7

@@ -39,13 +39,13 @@ func (s *selection) curves(k kind, x, y axis) (Chart, error) {
 	if err := few(all); err != nil {
 		return nil, err
 	}
-	for _, one := range all {
+	for _, one := range s.bestOf(all, k, x, y) {
 		points, m, l := one.points(x, y, logX, logY)
 		merged, lost = merged+m, lost+l
 		if len(points) == 0 {
 			continue
 		}
-		next := curve(one.name, points)
+		next := one.curve(points)
 		bars = bars || next.Lo != nil
 		c.Curves = append(c.Curves, next)
 	}
@@ -89,7 +89,7 @@ func (s *selection) ceilings(x, y axis, all []series) (curves []Curve) {
 			}
 			if points, _, _ := one.points(x, bound, true, true); len(points) > 0 {
 				_, what, _ := strings.Cut(m.Title(), " of a ") // time of a plain copy
-				c := curve(wording.Join(", ", what, machines[i]), points)
+				c := series{name: wording.Join(", ", what, machines[i])}.curve(points)
 				c.Bound, c.Lo, c.Hi = true, nil, nil
 				curves = append(curves, c)
 			}
@@ -259,18 +259,33 @@ func (s *selection) scaling(k kind) (Chart, error) {
 	up := Curves{XLabel: x.title(), YLabel: "speed-up", LinearX: true, LinearY: true}
 	eff := Curves{XLabel: x.title(), YLabel: "efficiency (%)", LinearX: true, LinearY: true}
 	bars, late, most := false, false, 1.0
-	for _, one := range s.series(k.by, x) {
-		speedups, efficiencies := one.scaled(x)
+	all := s.series(k.by, x)
+	mode := s.rows[0].Text("mode")
+	k.title = strings.TrimSpace(mode + " " + k.title)
+	k.title = strings.ToUpper(k.title[:1]) + k.title[1:]
+	alone := map[string]float64{} // by problem, the rate of the fastest on one device
+	if mode != "weak" {
+		for _, one := range all {
+			if rates := one.rates(x); len(rates) > 0 && rates[0].x == 1 {
+				alone[one.problem] = max(alone[one.problem], rates[0].y.Median)
+			}
+		}
+	}
+	for _, one := range s.bestOf(all, k, x, newAxis(string(results.Updates), s.rows)) {
+		speedups, efficiencies := one.scaled(x, alone[one.problem])
 		if len(speedups) == 0 {
 			continue
 		}
-		a, b := curve(one.name, speedups), curve(one.name, efficiencies)
+		a, b := one.curve(speedups), one.curve(efficiencies)
 		bars = bars || a.Lo != nil
 		most, late = max(most, slices.Max(a.X)), late || a.X[0] > 1
 		up.Curves, eff.Curves = append(up.Curves, a), append(eff.Curves, b)
 	}
 	if len(up.Curves) == 0 {
 		return nil, fmt.Errorf("%w: no row has devices and speedup, updates or step, only %s", ErrNothing, s.have())
+	}
+	if len(alone) > 0 {
+		s.notes = append(s.notes, "over the fastest on one device")
 	}
 	ideal := func(first, last float64) Curve {
 		return Curve{Name: "ideal", X: []float64{1, most}, Y: []float64{first, last}, Bound: true}
@@ -280,24 +295,21 @@ func (s *selection) scaling(k kind) (Chart, error) {
 		s.notes = append(s.notes, "curves that begin at more than one device begin at the ideal")
 	}
 	s.remark(0, 0, bars)
+	if mode == "weak" { // the speed-up says the same
+		eff.Title, eff.Note, eff.Narrow = s.title(k), s.note(), true
+		return eff, nil
+	}
 	return Panels{Title: s.title(k), Note: s.note(), Panels: []Curves{up, eff}}, nil
 }
 
-// scaled returns the speed-ups and the efficiencies, in percent, of a series.
-func (s series) scaled(x axis) (speedups, efficiencies []point) {
-	raw := func(m results.Metric, factor float64) []point {
-		points, _, _ := s.points(x, axis{name: string(m), metric: true, factor: factor}, true, true)
-		return points
-	}
-	speedups, efficiencies = raw(results.SpeedUp, 1), raw(results.Efficiency, 100)
-	if len(speedups) == 0 {
-		speedups = relative(raw(results.Updates, 1))
-	}
-	if len(speedups) == 0 {
-		rates := raw(results.Step, 1)
-		for i := range rates {
-			rates[i].y = rates[i].y.Under(1)
+// scaled returns the speed-ups over a rate on one device, and the efficiencies in percent. Without the rate they are those
+// of the rows, or are relative to the fewest devices of the series.
+func (s series) scaled(x axis, alone float64) (speedups, efficiencies []point) {
+	if rates := s.rates(x); alone > 0 && len(rates) > 0 {
+		for _, p := range rates {
+			speedups = append(speedups, point{p.x, p.y.Scale(1 / alone)})
 		}
+	} else if speedups, efficiencies = s.metric(x, results.SpeedUp, 1), s.metric(x, results.Efficiency, 100); len(speedups) == 0 {
 		speedups = relative(rates)
 	}
 	if len(efficiencies) == 0 {
@@ -306,6 +318,24 @@ func (s series) scaled(x axis) (speedups, efficiencies []point) {
 		}
 	}
 	return speedups, efficiencies
+}
+
+// metric returns the points of a metric.
+func (s series) metric(x axis, m results.Metric, factor float64) []point {
+	points, _, _ := s.points(x, axis{name: string(m), metric: true, factor: factor}, true, true)
+	return points
+}
+
+// rates returns the updates per second, or else the steps.
+func (s series) rates(x axis) []point {
+	rates := s.metric(x, results.Updates, 1)
+	if len(rates) == 0 {
+		rates = s.metric(x, results.Step, 1)
+		for i := range rates {
+			rates[i].y = rates[i].y.Under(1)
+		}
+	}
+	return rates
 }
 
 // relative returns rates relative to that of the fewest devices, which counts as their number.
@@ -319,7 +349,7 @@ func relative(rates []point) (speedups []point) {
 // roofline plots operations per second over operations per byte of memory, one point per stencil and
 // precision at its largest size, below the bounds by a copy's rate and by the peaks of arithmetic.
 func (s *selection) roofline(k kind, peaks map[string]float64) (Chart, error) {
-	c := Curves{Title: s.title(k), XLabel: "operations a byte (FLOP/B)", YLabel: "GFLOP/s"}
+	c := Curves{Title: s.title(k), XLabel: "operations per byte (FLOP/B)", YLabel: "GFLOP/s"}
 	copyRate, left, right := 0.0, 0.0, 0.0
 	for _, one := range s.series(k.by, axis{name: "points", factor: 1}) {
 		row := slices.MaxFunc(one.rows, func(a, b sourceRow) int {
@@ -333,7 +363,7 @@ func (s *selection) roofline(k kind, peaks map[string]float64) (Chart, error) {
 			continue
 		}
 		at := flops.Median / rate.Median
-		c.Curves = append(c.Curves, curve(one.name, []point{{at, flops}}))
+		c.Curves = append(c.Curves, one.curve([]point{{at, flops}}))
 		copyRate = max(copyRate, row.Median(results.CopyRate))
 		if left == 0 || at < left {
 			left = at

@@ -35,6 +35,7 @@ type kind struct {
 	hold               []results.Label  // labels restricted to one value: this one, the greatest or the first
 	linearY            bool
 	ceiling            bool // also draw the bound of Y
+	asked              bool // by is that of the options
 }
 
 // greatest, as the value of a restricted label, is the greatest number that rows have.
@@ -106,17 +107,18 @@ func kinds() []kind {
 		name: "schemes", about: "bench schemes: GFLOP/s or throughput over size, by scheme and path", title: "Schemes",
 		of: results.KindSchemes,
 		x:  []string{"points", "grid"}, y: []results.Metric{results.GFLOPS, results.Updates, results.Step},
-		by: append(scheme, "devices", "precision", "stencil", "norms", "sums"), linearY: true,
+		by:   append(scheme, "devices", "precision", "stencil", "norms", "sums"),
 		hold: []results.Label{{Name: "devices", Value: greatest{}}, {Name: "precision"}},
 	}, {
-		name: "scaling", about: "bench scaling: speed-up and efficiency over devices, with the ideal", title: "Scaling",
+		name: "scaling", about: "bench scaling: speed-up and efficiency over devices, with the ideal", title: "scaling",
 		of: results.KindScaling, form: asScaling,
-		x: []string{"devices"}, by: append(scheme, "points", "grid", "precision", "mode", "stencil"), hold: held("precision"),
+		x: []string{"devices"}, by: append(scheme, "points", "grid", "precision", "stencil"),
+		hold: append(held("precision", "mode"), results.Label{Name: "points", Value: greatest{}}),
 	}, {
 		name: "sweep", about: "bench sweep: share of the copy rate over size, by stencil",
 		title: "Sweeps on one device", of: results.KindSweep,
 		x: []string{"points", "grid"}, y: []results.Metric{results.Share, results.GFLOPS, results.Rate},
-		by: []string{"stencil", "kernel", "radius", "precision", "norms", "sums"}, linearY: true,
+		by: []string{"stencil", "kernel", "radius", "precision", "norms", "sums"}, linearY: true, hold: held("norms", "sums"),
 	}, {
 		name:  "roofline",
 		about: "bench sweep: GFLOP/s over operations per byte, bounded by the copy rate and --peak",
@@ -135,7 +137,7 @@ func kinds() []kind {
 	}, {
 		name: "forecast", about: "plan --hosts: predicted efficiency over hosts, by network",
 		title: "Predicted efficiency", of: results.KindForecast,
-		x: []string{"hosts"}, y: []results.Metric{results.Efficiency, results.Step}, by: []string{"mode", "network"},
+		x: []string{"hosts"}, y: []results.Metric{results.Efficiency, results.Step}, by: []string{"network", "mode"},
 		linearY: true,
 	}, {
 		name: "curves", about: "any rows: --y over --x, by --by", form: asCurves,

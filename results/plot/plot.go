@@ -107,7 +107,7 @@ func (s *selection) asked(k kind, o Options) (kind, error) {
 		k.y = []results.Metric{results.Metric(o.Y)}
 	}
 	if o.By != nil {
-		k.by = o.By
+		k.by, k.asked = o.By, true
 	}
 	k.hold = slices.DeleteFunc(slices.Clone(k.hold), func(l results.Label) bool {
 		return slices.Contains(o.By, l.Name) || l.Name == o.X ||

@@ -18,6 +18,7 @@ import (
 type selection struct {
 	sources []results.Source
 	rows    []sourceRow
+	held    []string // what is shown alone, for the title
 	notes   []string
 }
 
@@ -52,8 +53,8 @@ func (s *selection) varies(label string) bool {
 	return slices.ContainsFunc(s.rows, func(row sourceRow) bool { return row.Text(label) != s.rows[0].Text(label) })
 }
 
-// hold keeps, for each of the labels that varies, the rows with one value, and notes the value: the given
-// one, or the greatest, if a row has it; otherwise that of the first row.
+// hold keeps, for each of the labels that varies, the rows with one value, for the title: the given one, or the
+// greatest, if a row has it; otherwise that of the first row.
 func (s *selection) hold(labels []results.Label) {
 	for _, l := range labels {
 		if !s.varies(l.Name) {
@@ -68,23 +69,82 @@ func (s *selection) hold(labels []results.Label) {
 		}
 		s.rows = slices.DeleteFunc(s.rows, func(row sourceRow) bool { return row.Text(l.Name) != value })
 		if value == "" {
-			s.notes = append(s.notes, "without "+wording.Spaced(l.Name))
-		} else {
-			s.notes = append(s.notes, wording.Spaced(l.Name)+" "+value+" only")
+			s.held = append(s.held, "without "+wording.Spaced(l.Name))
+		} else if !slices.Contains(titleLabels, l.Name) {
+			s.held = append(s.held, wording.Spaced(l.Name)+" "+value)
 		}
 	}
+}
+
+// choices are labels that name ways to do one thing. Of other labels, which name different things, a point never has
+// several values.
+var choices = []string{
+	"scheme", "order", "path", "engine", "variant", "steps_per_exchange", "parts", "kernel", "threads", "thread_blocks",
+}
+
+// sites are labels of the devices on which one thing was repeated.
+var sites = []string{"device", "from", "to", "link"}
+
+// separate makes the rows at each place on X of each series repetitions of one measurement: it holds a label that varies
+// among them, at its greatest value, or makes it distinguish curves if it is a choice. It returns the labels of curves.
+func (s *selection) separate(by []string, x axis) []string {
+	held := map[string]bool{}
+	for {
+		label := s.mixed(by, x)
+		switch {
+		case label == "":
+			return by
+		case slices.Contains(choices, label):
+			by = append(slices.Clip(by), label)
+		case held[label]:
+			s.hold([]results.Label{{Name: label, Value: greatest{}}})
+		default: // where it is a label
+			held[label] = true
+			without := slices.DeleteFunc(slices.Clone(s.rows), func(row sourceRow) bool { return row.Text(label) != "" })
+			s.rows = slices.DeleteFunc(s.rows, func(row sourceRow) bool { return row.Text(label) == "" })
+			s.hold([]results.Label{{Name: label, Value: greatest{}}})
+			s.rows = append(s.rows, without...)
+		}
+	}
+}
+
+// mixed returns a label in which rows differ that would be one point, "" if there is none.
+func (s *selection) mixed(by []string, x axis) string {
+	first := map[string]sourceRow{}
+	for _, row := range s.rows {
+		if x.place(row) == "" {
+			continue
+		}
+		key := x.place(row) + "\x00" + strconv.Itoa(row.source)
+		for _, label := range by {
+			key += "\x00" + row.Text(label)
+		}
+		before, ok := first[key]
+		if !ok {
+			first[key] = row
+			continue
+		}
+		for _, l := range slices.Concat(before.Labels, row.Labels) {
+			if l.Name != x.name && !slices.Contains(slices.Concat(by, sites), l.Name) && before.Text(l.Name) != row.Text(l.Name) {
+				return l.Name
+			}
+		}
+	}
+	return ""
 }
 
 // series groups the rows into curves: by the labels that vary, by machine if the records are from several,
 // and by record if two records have rows at the same place on X.
 func (s *selection) series(by []string, x axis) (all []series) {
+	by = s.separate(by, x)
 	by = slices.DeleteFunc(slices.Clone(by), func(label string) bool { return label == x.name || !s.varies(label) })
+	by = s.needed(by)
 	machines := results.MachineNames(s.sources)
 	name := func(row sourceRow) string {
 		var parts []string
 		for _, label := range by {
 			if text := row.Text(label); text != "" {
-				parts = append(parts, seriesPart(label, row))
+				parts = append(parts, seriesPart(label, row.Row))
 			}
 		}
 		return wording.Join(", ", append(parts, machines[row.source])...)
@@ -102,10 +162,41 @@ func (s *selection) series(by []string, x axis) (all []series) {
 		if i < 0 {
 			i = len(all)
 			all = append(all, series{name: key})
+			if len(by) > 0 && machines[row.source] == "" {
+				all[i].color = row.Text(by[0])
+			}
+			parts := []string{machines[row.source]}
+			for _, label := range by {
+				if text := row.Text(label); text != "" && !slices.Contains(choices, label) {
+					parts = append(parts, seriesPart(label, row.Row))
+				}
+			}
+			all[i].problem = wording.Join(", ", parts...)
 		}
 		all[i].rows = append(all[i].rows, row)
 	}
 	return all
+}
+
+// needed drops labels without which all curves have different names still, the last first.
+func (s *selection) needed(by []string) []string {
+	names := func(by []string) int {
+		all := map[string]bool{}
+		for _, row := range s.rows {
+			key := ""
+			for _, label := range by {
+				key += "\x00" + row.Text(label)
+			}
+			all[key] = true
+		}
+		return len(all)
+	}
+	for i := len(by) - 1; i >= 0; i-- {
+		if less := slices.Delete(slices.Clone(by), i, i+1); names(less) == names(by) {
+			by = less
+		}
+	}
+	return by
 }
 
 // few returns an error for too many curves or places along an axis. Bars and maps take time for each curve at
@@ -145,19 +236,34 @@ func (s *selection) leaveOutEmpty() {
 	}
 }
 
-// title returns the kind's title, with the devices that all records share.
-func (s *selection) title(k kind) string {
-	return wording.Join("\n", k.title, results.CommonDevices(s.sources))
+// titleLabels are the labels of problems that a title names if all rows share them.
+var titleLabels = []string{
+	"what", "computing", "mode", "direction", "solver", "stencil", "grid", "points", "precision", "norms", "devices",
 }
 
-// note returns the notes in one line.
-func (s *selection) note() string { return strings.Join(s.notes, "; ") }
+// title returns the kind's title, with what all rows share.
+func (s *selection) title(k kind) string {
+	parts := []string{k.title}
+	for _, label := range titleLabels {
+		inTitle := label == "mode" && k.form == asScaling
+		if len(s.rows) > 0 && s.rows[0].Text(label) != "" && !s.varies(label) && !inTitle {
+			parts = append(parts, seriesPart(label, s.rows[0].Row))
+		}
+	}
+	return wording.Join(", ", append(parts, s.held...)...)
+}
+
+// note returns the devices that all records share, which halox made the records and when, and the notes.
+func (s *selection) note() string {
+	notes := []string{wording.Join(", ", results.CommonDevices(s.sources), results.Made(s.sources...))}
+	return wording.Join("; ", append(notes, s.notes...)...)
+}
 
 // remark notes how many rows were merged into one point, how many were omitted, and the meaning of error
 // bars.
 func (s *selection) remark(merged, lost int, bars bool) {
 	if merged > 0 {
-		s.notes = append(s.notes, "each point the median of the rows at its place")
+		s.notes = append(s.notes, "each point the median of its repetitions")
 	}
 	if lost > 0 {
 		const why = "not above 0, which a logarithmic axis cannot show"
@@ -188,18 +294,91 @@ func (s *selection) places(x axis) (places []string) {
 
 // A series is the rows of one curve.
 type series struct {
-	name string
-	rows []sourceRow
+	name    string
+	color   string // see Curve.Color
+	problem string // what its rows measure, whatever way was chosen
+	rows    []sourceRow
+}
+
+// mostCurves is the number of curves in a chart unless labels of curves are set.
+const mostCurves = 6
+
+// bestOf reduces series to the best six. Of series of one color each point is the best, if that is one of a choice.
+func (s *selection) bestOf(all []series, k kind, x, y axis) []series {
+	if k.asked || len(all) <= mostCurves {
+		return all
+	}
+	ratio := func(a, b float64) float64 { // at most 1 if b is better
+		if results.Metric(y.name).LowerIsBetter() {
+			return b / a
+		}
+		return a / b
+	}
+	better := func(a, b float64) bool { return ratio(a, b) > 1 }
+	best := map[float64]float64{} // at each place
+	joined := map[string]int{}
+	var few []series
+	for _, one := range all {
+		i, ok := joined[one.color+"\x00"+one.problem]
+		if !ok || one.color == "" || !slices.Contains(choices, k.by[0]) {
+			i = len(few)
+			joined[one.color+"\x00"+one.problem] = i
+			few = append(few, series{name: one.name, color: one.color, problem: one.problem})
+		}
+		for _, row := range one.rows {
+			at, okX := x.at(row)
+			v, okY := y.at(row)
+			if !okX || !okY {
+				continue
+			}
+			same := slices.IndexFunc(few[i].rows, func(o sourceRow) bool { return x.place(o) == x.place(row) })
+			if same < 0 {
+				few[i].rows = append(few[i].rows, row)
+			} else if old, _ := y.at(few[i].rows[same]); better(v.Median, old.Median) {
+				few[i].rows[same] = row
+			}
+			if b, ok := best[at.Median]; !ok || better(v.Median, b) {
+				best[at.Median] = v.Median
+			}
+		}
+	}
+	if len(few) < len(all) {
+		for i, one := range few {
+			few[i].name = wording.Join(", ", one.color, one.problem)
+		}
+		s.notes = append(s.notes, "of each "+wording.Spaced(k.by[0])+" the best at each point")
+	}
+	few = slices.DeleteFunc(few, func(one series) bool { return len(one.rows) == 0 })
+	if len(few) <= mostCurves {
+		return few
+	}
+	score := func(one series) (mean float64) {
+		for _, row := range one.rows {
+			at, _ := x.at(row)
+			v, _ := y.at(row)
+			mean += ratio(v.Median, best[at.Median]) / float64(len(one.rows))
+		}
+		return mean
+	}
+	ranked := slices.Clone(few)
+	slices.SortStableFunc(ranked, func(a, b series) int { return cmp.Compare(score(b), score(a)) })
+	s.notes = append(s.notes, fmt.Sprintf("the best %d of %d curves", mostCurves, len(few)))
+	return slices.DeleteFunc(few, func(one series) bool {
+		return !slices.ContainsFunc(ranked[:mostCurves], func(kept series) bool { return kept.name == one.name })
+	})
 }
 
 // seriesPart returns the part of a curve's name from a label: a word, or a number with the name of the label.
-func seriesPart(label string, row sourceRow) string {
+func seriesPart(label string, row results.Row) string {
 	text := row.Text(label)
 	if _, number := row.Float(label); !number {
 		if label == "remote" {
 			return label
 		}
 		return text
+	}
+	if label == "points" {
+		return text + " points per axis"
 	}
 	if label == "devices" {
 		return strings.TrimSuffix(text+" devices", map[bool]string{true: "s"}[text == "1"])
@@ -236,9 +415,9 @@ func (s series) points(x, y axis, logX, logY bool) (all []point, merged, lost in
 	return all, merged, lost
 }
 
-// curve makes a curve of points, with error bars from the quartiles of repeated measurements.
-func curve(name string, points []point) Curve {
-	c := Curve{Name: name}
+// curve makes the curve of points, with error bars from the quartiles of repeated measurements.
+func (s series) curve(points []point) Curve {
+	c := Curve{Name: s.name, Color: s.color}
 	repeated := slices.ContainsFunc(points, func(p point) bool { return p.y.Repeated() })
 	for _, p := range points {
 		c.X, c.Y = append(c.X, p.x), append(c.Y, p.y.Median)

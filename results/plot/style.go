@@ -26,11 +26,17 @@ const (
 	pixelsPerPoint = 2
 )
 
-// colors are those of Okabe and Ito (2008), which color-blind readers can distinguish too, and gray.
+// palette is the colors of Okabe and Ito (2008), which color-blind readers can distinguish too, with brown in place of
+// yellow, and gray.
 var palette = [...]color.RGBA{
 	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
-	{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x00, 0x00, 0x00, 0xff},
+	{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x7a, 0x4a, 0x1e, 0xff}, {0x00, 0x00, 0x00, 0xff},
 	{0x80, 0x80, 0x80, 0xff},
+}
+
+// schemeHues are the colors of schemes in all charts.
+var schemeHues = map[string]int{
+	"two-stream": 0, "assisted": 1, "graph": 2, "blocked": 3, "fused": 4, "ranks": 5, "baseline": 6, "resident": 7,
 }
 
 // gray is the index of the color of bounds.
@@ -43,6 +49,29 @@ var notFinite = color.RGBA{R: 0x9a, G: 0x9a, B: 0x9a, A: 0xff}
 func widen(a *plot.Axis) {
 	if a.Max <= 1.01*a.Min {
 		a.Min, a.Max = max(a.Min/2, math.SmallestNonzeroFloat64), min(2*a.Max, math.MaxFloat64)
+	}
+}
+
+// margin lengthens an axis at its upper end, and also at its lower one, so that marks are inside of the frame.
+func margin(a *plot.Axis, logarithmic, lower bool) {
+	const share, denormal = 0.03, 1e-300
+	lo, hi := a.Min, a.Max
+	if hi-lo < denormal {
+		return
+	}
+	if logarithmic {
+		lo, hi = math.Log(lo), math.Log(hi)
+	}
+	more := share * (hi - lo)
+	if lower {
+		lo -= more
+	}
+	hi += more
+	if logarithmic {
+		lo, hi = max(math.Exp(lo), denormal), min(math.Exp(hi), math.MaxFloat64)
+	}
+	if !math.IsInf(lo, 0) && !math.IsInf(hi, 0) {
+		a.Min, a.Max = lo, hi
 	}
 }
 
@@ -59,6 +88,7 @@ func newPlot(xLabel, yLabel string) *plot.Plot {
 	p := plot.New()
 	p.X.Label.Text = xLabel
 	p.Y.Label.Text = yLabel
+	p.X.Padding, p.Y.Padding = 0, 0
 	for _, style := range []*text.Style{&p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label} {
 		style.Font.Variant = "Sans"
 	}

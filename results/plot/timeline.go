@@ -67,7 +67,7 @@ const (
 // timelineColors are the colors of categories. Others, which are waits, are light gray.
 var timelineColors = map[string]color.Color{
 	trace.Sweep: palette[0], trace.Unpack: palette[1], trace.Copy: palette[2], trace.Exchange: palette[3],
-	trace.Pack: palette[4], trace.Other: palette[5], exposedName: palette[6], hiddenName: color.Gray{0xa8},
+	trace.Pack: palette[4], trace.Other: palette[5], exposedName: palette[7], hiddenName: color.Gray{0xa8},
 	trace.Wait: color.Gray{0xe4},
 }
 
@@ -75,10 +75,13 @@ var timelineColors = map[string]color.Color{
 func (l *timeline) choose() error {
 	l.first, l.last = math.MaxInt64, 0
 	l.each(func(o trace.Operation) { l.first, l.last = min(l.first, o.Step), max(l.last, o.Step) })
+	if l.last-l.first >= timelineSteps {
+		l.last-- // the trace ends before all work that depends on its last step
+	}
 	l.first = max(l.first, l.last-timelineSteps+1)
 	l.window = trace.Interval{Begin: math.MaxInt64, End: 0}
 	l.each(func(o trace.Operation) {
-		if o.Step >= l.first && o.Category != trace.Wait {
+		if o.Step >= l.first && o.Step <= l.last && o.Category != trace.Wait {
 			l.window = trace.Interval{Begin: min(l.window.Begin, o.Begin), End: max(l.window.End, o.End)}
 		}
 	})
@@ -133,7 +136,8 @@ func (l *timeline) add(x trace.Interval, category, text string) {
 	}
 	const gap, room = 1. / 1500, 1. / 60 // shares of the window
 	bars, y := l.bars[category], float64(len(l.lanes))
-	begin, end, all := microseconds(x.Begin), microseconds(x.End), microseconds(l.window.End-l.window.Begin)
+	begin, end := microseconds(x.Begin-l.window.Begin), microseconds(x.End-l.window.Begin)
+	all := microseconds(l.window.End - l.window.Begin)
 	bars.XYs = append(bars.XYs, rectangle(begin, max(begin, end-gap*all), y-0.42, y+0.42))
 	if end-begin > room*all {
 		style := centered(sans(7))
@@ -156,10 +160,11 @@ func (l *timeline) heading() heading {
 		how += " by " + a.Network
 	}
 	title := wording.Join(", ", how, strings.TrimSpace(a.Solver+" "+wording.Times(a.Size)), a.Precision)
-	note := fmt.Sprintf("steps %d to %d", l.first, l.last)
+	steps := fmt.Sprintf("steps %d to %d", l.first, l.last)
 	if l.first == l.last {
-		note = fmt.Sprintf("step %d", l.first)
+		steps = fmt.Sprintf("step %d", l.first)
 	}
+	note := wording.Join(", ", a.Halox.String(), steps)
 	if hidden := l.trace.HiddenText(); hidden != "" {
 		note += "; in all that was traced, " + hidden + " hidden behind sweeps"
 	}
@@ -168,7 +173,7 @@ func (l *timeline) heading() heading {
 
 func (l *timeline) layout() (sheet, error) {
 	const lanePitch, axis = 14, 44
-	p, explained := newPlot("time in us", ""), newLegend()
+	p, explained := newPlot("time (µs)", ""), newLegend()
 	p.NominalY(l.lanes...)
 	p.Y.Min, p.Y.Max = -0.5, float64(len(l.lanes))-0.5
 	p.Y.Tick.Label.Font.Size = 9

@@ -39,15 +39,15 @@ func TestTimelineFormats(t *testing.T) {
 	}
 	svg := string(writeTimeline(t, resultstest.Trace(), ".svg"))
 	for _, want := range []string{
-		"two-stream left-right over peer, heat 64 x 32 x 16, float64", "steps 7 to 8; in all that was traced, ",
-		" of communication hidden behind sweeps", "GPU 1, NVIDIA H200", ">interior<", ">unpack<", ">exchange<", ">exposed<", ">8<", "time in us",
+		"two-stream left-right over peer, heat 64 x 32 x 16, float64", "steps 6 to 7; in all that was traced, ",
+		" of communication hidden behind sweeps", "GPU 1, NVIDIA H200", ">interior<", ">unpack<", ">exchange<", ">exposed<", ">7<", "time (µs)",
 	} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("no %q in the timeline", want)
 		}
 	}
-	if strings.Contains(svg, ">6<") {
-		t.Error("step 6 is drawn")
+	if strings.Contains(svg, ">5<") {
+		t.Error("step 5 is drawn")
 	}
 }
 

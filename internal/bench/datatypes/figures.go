@@ -96,10 +96,10 @@ type quantity struct {
 func timeOf(r results.Row) float64 { return r.Median(results.Time) }
 
 var (
-	packTime   = quantity{"time of packing (us)", timeOf}
-	bothTimes  = quantity{"time of packing and unpacking (us)", timeOf}
-	oneWayTime = quantity{"time of one way (us)", timeOf}
-	byteRate   = quantity{"packed bytes over time (GB/s)",
+	packTime   = quantity{"time of packing (µs)", timeOf}
+	bothTimes  = quantity{"time of packing and unpacking (µs)", timeOf}
+	oneWayTime = quantity{"time of one way (µs)", timeOf}
+	byteRate   = quantity{"packing rate (GB/s)",
 		func(r results.Row) float64 { return r.Median(results.Rate) }}
 	linkShare = quantity{"bandwidth (% of a contiguous message's)",
 		func(r results.Row) float64 { return 100 * r.Median(results.Share) }}
@@ -153,12 +153,15 @@ func (f *figure) contendersOf(some func(c curve) bool) (all []contender) {
 
 // draw returns the figure of a record, without curves that have no points.
 func (f *figure) draw(r *results.Record) plot.Curves {
-	c := plot.Curves{Title: f.title + "\n" + f.measured(r), XLabel: f.xLabel, YLabel: f.shown.label,
+	c := plot.Curves{Title: f.title, Note: strings.TrimSuffix(f.measured(r)+", "+results.Made(results.Source{Record: r}), ", "), XLabel: f.xLabel, YLabel: f.shown.label,
 		BytesX: f.x == packedBytes, LinearX: f.x == overBusy}
 	groups, alone := r.Groups(), false
 	for _, one := range f.drawn(r) {
 		points := f.points(one, groups)
-		drawn := plot.Curve{Name: one.name, Dashed: one.dashed, SameColor: one.sameColor && !alone}
+		drawn := plot.Curve{Name: one.name, Dashed: one.dashed, Bound: one.by.engine == "" && one.channel == ""}
+		if one.sameColor && !alone {
+			drawn.Color = c.Curves[len(c.Curves)-1].Name
+		}
 		for _, x := range slices.SortedFunc(maps.Keys(points), cmp.Compare) {
 			ys := slices.Sorted(slices.Values(points[x]))
 			drawn.X, drawn.Y = append(drawn.X, x), append(drawn.Y, ys[len(ys)/2])
@@ -167,6 +170,8 @@ func (f *figure) draw(r *results.Record) plot.Curves {
 			c.Curves = append(c.Curves, drawn)
 		}
 	}
+	span := c.Span()
+	c.LinearY = span.Hi < 4*span.Lo
 	return c
 }
 

@@ -66,17 +66,17 @@ func TestFigureValues(t *testing.T) {
 	for name, want := range map[string]struct {
 		first  plot.Curve
 		curves int
-		title  string
+		note   string
 	}{
-		"wu-6": {plot.Curve{Name: "V, targeted", X: []float64{1000, 2000, 3000}, Y: []float64{160, 80, 80}}, 2, "\na GPU, device memory"},
-		"wu-7": {plot.Curve{Name: "V, kernel", X: []float64{1000, 2000}, Y: []float64{70, 160}}, 1, "\na GPU"},
+		"wu-6": {plot.Curve{Name: "V, targeted", X: []float64{1000, 2000, 3000}, Y: []float64{160, 80, 80}}, 2, "a GPU, device memory"},
+		"wu-7": {plot.Curve{Name: "V, kernel", X: []float64{1000, 2000}, Y: []float64{70, 160}}, 1, "a GPU"},
 	} {
 		f := test.Must(named(results.KindPack, name))(t)
 		c := f.draw(p)
 		if len(c.Curves) != want.curves || c.Curves[0].Name != want.first.Name || !slices.Equal(c.Curves[0].X, want.first.X) || !slices.Equal(c.Curves[0].Y, want.first.Y) {
 			t.Errorf("figure %s: %+v, want %+v first", name, c.Curves, want.first)
 		}
-		if !strings.HasSuffix(c.Title, want.title) || len(c.Curves) > 1 && !c.Curves[1].Dashed {
+		if c.Note != want.note || len(c.Curves) > 1 && !c.Curves[1].Bound {
 			t.Errorf("figure %s: %+v", name, c)
 		}
 	}

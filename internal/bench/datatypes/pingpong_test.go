@@ -39,19 +39,19 @@ func TestPingFigureValues(t *testing.T) {
 	for name, want := range map[string][]plot.Curve{
 		"wu-9": {
 			{Name: "V, direct", X: []float64{1000, 2000}, Y: []float64{50, 40}},
-			{Name: "V, direct, copies", X: []float64{2000}, Y: []float64{25}, Dashed: true, SameColor: true},
+			{Name: "V, direct, copies", X: []float64{2000}, Y: []float64{25}, Dashed: true, Color: "V, direct"},
 			{Name: "T, direct", X: []float64{2000}, Y: []float64{80}},
 		},
 		"wu-10": {
 			{Name: "V, direct", X: []float64{1000, 2000}, Y: []float64{80, 100}},
-			{Name: "V, direct, copies", X: []float64{2000}, Y: []float64{160}, Dashed: true, SameColor: true},
+			{Name: "V, direct, copies", X: []float64{2000}, Y: []float64{160}, Dashed: true, Color: "V, direct"},
 			{Name: "T, direct", X: []float64{2000}, Y: []float64{50}},
-			{Name: "contiguous message of V's bytes", X: []float64{1000, 2000}, Y: []float64{40, 40}, Dashed: true},
+			{Name: "contiguous message of V's bytes", X: []float64{1000, 2000}, Y: []float64{40, 40}, Dashed: true, Bound: true},
 		},
 		"": {
 			{Name: "direct", X: []float64{1000, 2000}, Y: []float64{100, 160}},
-			{Name: "direct, copies", X: []float64{2000}, Y: []float64{50}, Dashed: true, SameColor: true},
-			{Name: "contiguous message", X: []float64{1000, 2000}, Y: []float64{200, 200}, Dashed: true},
+			{Name: "direct, copies", X: []float64{2000}, Y: []float64{50}, Dashed: true, Color: "direct"},
+			{Name: "contiguous message", X: []float64{1000, 2000}, Y: []float64{200, 200}, Dashed: true, Bound: true},
 		},
 	} {
 		f := general.figure
@@ -59,7 +59,7 @@ func TestPingFigureValues(t *testing.T) {
 			f = test.Must(named(results.KindPingPong, name))(t)
 		}
 		c := f.draw(p)
-		if !slices.EqualFunc(c.Curves, want, sameCurve) || !strings.HasSuffix(c.Title, "\na GPU 0 and a GPU 1, a ring of 2") {
+		if !slices.EqualFunc(c.Curves, want, sameCurve) || c.Note != "a GPU 0 and a GPU 1, a ring of 2" {
 			t.Errorf("figure %q: %+v, want %+v", name, c, want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestPingFigureValues(t *testing.T) {
 
 func sameCurve(a, b plot.Curve) bool {
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9*b }
-	return a.Name == b.Name && a.Dashed == b.Dashed && a.SameColor == b.SameColor && slices.EqualFunc(a.X, b.X, near) && slices.EqualFunc(a.Y, b.Y, near)
+	return a.Name == b.Name && a.Dashed == b.Dashed && a.Bound == b.Bound && a.Color == b.Color && slices.EqualFunc(a.X, b.X, near) && slices.EqualFunc(a.Y, b.Y, near)
 }
 
 // newPingCase returns a workload between two CPU devices.
