@@ -372,7 +372,7 @@ performance() {
 	timed scaling-blocked-slabs 60 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" --modes weak --cut slabs \
 		--schemes blocked --exchange-steps 4,8 --record "$dir/scaling-blocked-slabs.json"
 	for what in strong weak; do
-		timed "scaling-$what" 20 "$halox" plot "$dir"/scaling-assisted.json "$dir"/scaling-resident.json --where "mode=$what" \
+		timed "scaling-$what" 20 "$halox" plot "$dir"/scaling-{assisted,resident,blocked}.json --where "mode=$what" \
 			-o "$dir/scaling-$what.png"
 	done
 	for n in 2 4 8; do
