@@ -54,8 +54,8 @@ gallery: build ## run configs/gallery on CPU devices, for the pictures and times
 	for g in $(GALLERY); do ./bin/halox run configs/gallery/$$g.yaml --quiet --set devices.backend=host --set devices.count=2 --record results/gallery/$$g.json || exit 1; done
 	cd out/gallery && cp heat-sink.png gray-scott.png shallow-water.png lattice-boltzmann.png life.png ../../$(PICTURES)
 	./bin/halox plot out/gallery/burgers/fields.pvd -o $(PICTURES)/burgers.png --run results/gallery/burgers.json --line x --title "Burgers' equation"
-	./bin/halox plot out/gallery/wave/fields.pvd -o $(PICTURES)/wave.gif --run results/gallery/wave.json --size 320 --colors blue-red --range=-0.12:0.12 --frames-per-second 5
-	./bin/halox plot out/gallery/tunnelling/fields.pvd -o $(PICTURES)/tunnelling.gif --run results/gallery/tunnelling.json --size 480 --colors black-body --range 0:0.4 --frames-per-second 5
+	./bin/halox plot out/gallery/wave/fields.pvd -o $(PICTURES)/wave.gif --run results/gallery/wave.json --size 320 --frames-per-second 5
+	./bin/halox plot out/gallery/tunnelling/fields.pvd -o $(PICTURES)/tunnelling.gif --run results/gallery/tunnelling.json --size 480 --frames-per-second 5
 	UPDATE=1 $(GO) test ./docs -run Records -count=1
 
 # One test program more than there are cores at a time, since some wait for launchers. make lint vets the tests.

@@ -41,7 +41,7 @@ func TestCommandsOfPages(t *testing.T) {
 	inBlock := regexp.MustCompile(`(?m)^(?:(?:mpirun|srun) .*? )?(?:\./)?halox ([a-z][^#\n]*)`)
 	inText := regexp.MustCompile("`(?:mpirun [^`]*? )?halox ((?:plot|results|run|verify) [^`]*\\.(?:json|svg|yaml)[^`]*)`")
 	pages, all := []string{"README.md"}, 0
-	help := "--bind-to --oversubscribe --mca --mpi --gpus-per-task --hostname --uts" // of other programs
+	help := "--bind-to --oversubscribe --mca --mpi --gpus-per-task --hostname --ipc --uts" // of other programs
 	test.Check(t, filepath.WalkDir("../../docs", func(file string, _ fs.DirEntry, err error) error {
 		if strings.Contains(file, "/cli/") { // which TestReference compares with the help
 			help += string(test.Must(os.ReadFile(file))(t))

@@ -83,7 +83,7 @@ func TestPlotFields(t *testing.T) {
 	config := write(t, "c.yaml", "solver: heat\ngrid: {size: [6, 5, 4]}\nheat: {dt: 1e-3}\nboundary: {x-: {dirichlet: 2 + t}}\nstop: {iterations: 8}\n")
 	for _, n := range []string{"4", "10"} {
 		if code, _, errs := cli("run", config, "-q", "--set", "stop.iterations="+n, "--set", "devices.backend=host", "--set", "devices.count=2",
-			"--set", "output.field="+at("u"+n+".npy"), "--set", "unit=K", "--set", "output.picture="+at("run.svg"), "--record", at("run.json")); code != 0 {
+			"--set", "output.field="+at("u"+n+".npy"), "--set", "unit=K", "--set", "output.colors=black-body", "--set", "output.range=[0, 3]", "--set", "output.picture="+at("run.svg"), "--record", at("run.json")); code != 0 {
 			t.Fatalf("exit %d: %s", code, errs)
 		}
 	}

@@ -53,7 +53,17 @@ func (f *plotFlags) drawFields(names []string, _ io.Writer) error {
 	if err != nil {
 		return command.As(command.Usage, err)
 	}
-	all, err := openSeries(names, f.field, f.run)
+	var run *runOf
+	if f.run != "" {
+		if run, err = readRun(f.run); err != nil {
+			return err
+		}
+		o.Colors = cmp.Or(o.Colors, run.config.Output.Colors)
+		if o.Range == nil {
+			o.Range = run.config.Output.View().Range
+		}
+	}
+	all, err := openSeries(names, f.field, run)
 	if err != nil {
 		return err
 	}
@@ -79,14 +89,9 @@ func (f *plotFlags) drawFields(names []string, _ io.Writer) error {
 	return err
 }
 
-// openSeries describes fields of one grid, in the order of their steps. Those of a run get what its record knows.
-func openSeries(names []string, field, record string) (all []*view.Field, err error) {
-	var run *runOf
-	if record != "" {
-		if run, err = readRun(record); err != nil {
-			return nil, err
-		}
-	}
+// openSeries describes fields of one grid, in the order of their steps. Those of a run, which may be nil, get what its
+// record knows.
+func openSeries(names []string, field string, run *runOf) (all []*view.Field, err error) {
 	var frames []frame
 	for _, name := range names {
 		some, err := framesOf(name, field)

@@ -31,7 +31,8 @@ values along a line. Several fields make a film, or with --line one chart. They 
 order of the last number in their names, which is the step; colors and axes have one range
 for all. A .pvd file, a Zarr series and a folder of checkpoints have several fields of their
 own. --run takes coordinates, the time and the values at the boundary from the record of
-the run that wrote the fields. A .npy file without it is drawn over indices.
+the run that wrote the fields, and colors, range and label from its config. A .npy file
+without it is drawn over indices.
 
 The columns of a table, such as that of probes, are drawn over its column time, or step.
 --x and --y choose columns.

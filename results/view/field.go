@@ -48,9 +48,9 @@ func Moment(step int64, time float64) string {
 	case math.IsNaN(time):
 		return fmt.Sprintf("step %d", step)
 	case step < 0:
-		return fmt.Sprintf("t = %.4g", time)
+		return fmt.Sprintf("t = %.5g", time)
 	}
-	return fmt.Sprintf("t = %.4g (step %d)", time, step)
+	return fmt.Sprintf("t = %.5g (step %d)", time, step)
 }
 
 // dims returns the number of dimensions.
