@@ -55,7 +55,7 @@ gallery: build ## run configs/gallery on CPU devices, for the pictures and times
 	cd out/gallery && cp heat-sink.png gray-scott.png shallow-water.png lattice-boltzmann.png life.png ../../$(PICTURES)
 	./bin/halox plot out/gallery/burgers/fields.pvd -o $(PICTURES)/burgers.png --run results/gallery/burgers.json --line x --title "Burgers' equation"
 	./bin/halox plot out/gallery/wave/fields.pvd -o $(PICTURES)/wave.gif --run results/gallery/wave.json --size 320 --frames-per-second 5
-	./bin/halox plot out/gallery/tunnelling/fields.pvd -o $(PICTURES)/tunnelling.gif --run results/gallery/tunnelling.json --size 480 --frames-per-second 5
+	./bin/halox plot out/gallery/tunneling/fields.pvd -o $(PICTURES)/tunneling.gif --run results/gallery/tunneling.json --size 480 --frames-per-second 5
 	UPDATE=1 $(GO) test ./docs -run Records -count=1
 
 # One test program more than there are cores at a time, since some wait for launchers. make lint vets the tests.
