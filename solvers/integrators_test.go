@@ -272,6 +272,7 @@ func TestSpeedOnDevices(t *testing.T) {
 				n := min(2, len(set.Devices))
 				h := how{scheme: scheme.Resident, path: p2p.Direct, parts: domain.Vec{n, 1, 1}}
 				got := prepare(t, set, p, h)
+				_ = must(DryRun(t.Context(), p, planFor(t, set, p, h), set.Compiler, scheme.Options{Scheme: h.scheme, Steps: 99}))(t)
 				want := prepare(t, testdevices.Host(t, 1), p, how{scheme: scheme.Baseline, path: p2p.Staged, parts: domain.Vec{1, 1, 1}})
 				most := int64(0)
 				for run, steps := range []int64{1, 9, 1 << 40} {

@@ -63,7 +63,7 @@ func (r *resident) steps(first, last int64, norms bool) error {
 	if err := r.frames[r.rank].Queue(r.stream, r.moment(first), last-first+1); err != nil {
 		return err
 	}
-	if r.paces() {
+	if r.courant != nil {
 		return errors.Join(r.kernel.QueuePaced(r.stream, r.moment(first), r.clock.now, last-first+1), r.total(last))
 	}
 	if err := r.kernel.Queue(r.stream, r.moment(first), last-first+1, norms); err != nil || !norms {
@@ -72,7 +72,8 @@ func (r *resident) steps(first, last int64, norms bool) error {
 	return r.total(last)
 }
 
-func (r *resident) paces() bool { return r.courant != nil }
+// paces is false in a dry run, in which no kernel makes steps.
+func (r *resident) paces() bool { return r.courant != nil && !r.device.IsDry() }
 
 func (r *resident) paced() sweep.Paced { return r.kernel.Paced() }
 
