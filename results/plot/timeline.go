@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"image/color"
@@ -111,7 +112,7 @@ func (l *timeline) addDevice(d trace.Device) {
 		l.add(x, hiddenName, "")
 	}
 	l.lanes = append(l.lanes, "communication")
-	for _, s := range slices.Backward(d.Streams) {
+	for _, s := range slices.Backward(joined(d.Streams)) {
 		for _, o := range s.Operations {
 			text := ""
 			if o.Category == trace.Sweep {
@@ -122,6 +123,36 @@ func (l *timeline) addDevice(d trace.Device) {
 		l.lanes = append(l.lanes, s.Name)
 	}
 	l.lanes = append(l.lanes, d.Name)
+}
+
+// joined joins streams of one name whose operations, but for waits, do not overlap.
+func joined(streams []trace.Stream) (lanes []trace.Stream) {
+	for _, s := range streams {
+		i := slices.IndexFunc(lanes, func(l trace.Stream) bool { return l.Name == s.Name && !overlap(l, s) })
+		if i < 0 {
+			lanes = append(lanes, s)
+			continue
+		}
+		lanes[i].Operations = slices.Concat(lanes[i].Operations, s.Operations)
+	}
+	return lanes
+}
+
+// overlap reports whether operations of two lanes overlap, but for waits.
+func overlap(a, b trace.Stream) bool {
+	var all []trace.Operation
+	for _, o := range slices.Concat(a.Operations, b.Operations) {
+		if o.Category != trace.Wait {
+			all = append(all, o)
+		}
+	}
+	slices.SortFunc(all, func(a, b trace.Operation) int { return cmp.Compare(a.Begin, b.Begin) })
+	for i := range all[min(1, len(all)):] {
+		if all[i+1].Begin < all[i].End {
+			return true
+		}
+	}
+	return false
 }
 
 // add adds the part of a bar in the window to the next lane, with a text if it fits. Bars end slightly early,
@@ -178,9 +209,14 @@ func (l *timeline) layout() (sheet, error) {
 	p.Y.Min, p.Y.Max = -0.5, float64(len(l.lanes))-0.5
 	p.Y.Tick.Label.Font.Size = 9
 	p.X.Tick.Marker = steps{}
+	if waits := l.bars[trace.Wait]; waits != nil {
+		p.Add(waits) // below others of joined streams
+	}
 	for _, category := range append(trace.Categories(), exposedName, hiddenName) { // hidden over exposed
 		if bars := l.bars[category]; bars != nil {
-			p.Add(bars)
+			if category != trace.Wait {
+				p.Add(bars)
+			}
 			explained.add(category, bars)
 		}
 	}

@@ -51,6 +51,22 @@ func TestTimelineFormats(t *testing.T) {
 	}
 }
 
+// Streams of one name share a lane, unless they work at the same time.
+func TestTimelineJoinsStreams(t *testing.T) {
+	stream := func(name string, begin time.Duration) trace.Stream {
+		return trace.Stream{Name: name, Operations: []trace.Operation{
+			{Category: trace.Wait, End: 9}, {Category: trace.Copy, Begin: begin, End: begin + 2},
+		}}
+	}
+	var names []string
+	for _, lane := range joined([]trace.Stream{stream("a", 0), stream("b", 0), stream("a", 2), stream("a", 3), stream("b", 1)}) {
+		names = append(names, fmt.Sprint(lane.Name, len(lane.Operations)))
+	}
+	if got := strings.Join(names, " "); got != "a4 b2 a2 b2" {
+		t.Errorf("lanes %s", got)
+	}
+}
+
 // A timeline of any times and steps that a trace may hold is an error, or is drawn with few texts and finite
 // coordinates; one of too many streams is an error.
 func TestTimelineRanges(t *testing.T) {
