@@ -50,6 +50,10 @@ measured too. Times are medians of batches, by the device's clock, with warm cac
 papers. Rates count packed bytes. For each layout that spans at most 64 MiB, the packed bytes
 are first compared with those of the host.
 
+With --contend rows have the times of packing, of a kernel that fills the device and of copies
+to and from the host, alone and next to each other. Then one begins after the other; its time
+is that of the follower, and both are timed from the begin of the first.
+
 Ctrl-C keeps the results so far; --resume continues.`,
 		Example: `  halox bench pack --suites ddtbench --unpack --record ddtbench.json
   halox bench pack --match tempi/2d-vector/bytes=4194304 --x block --plot tempi.png
