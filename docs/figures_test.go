@@ -38,7 +38,7 @@ var figures = map[string]string{
 	"../docs/images/many-hosts.png":            "forecast/h200x4.json",
 }
 
-// withoutRecords are pictures whose records are not kept.
+// withoutRecords are pictures whose records were not kept. Nothing can draw them again.
 var withoutRecords = []string{
 	"h200x2/packing/hand-9.png", "h200x2/packing/ping-wu-10.png", "h200x2/packing/ping-wu-12.png",
 }
