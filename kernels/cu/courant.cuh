@@ -17,6 +17,7 @@ struct Paced {
 struct Pacing {
 	double distance, until; // see Courant of kernels/sweep
 	double now;             // time at which the launch begins
+	i64 endless;            // not 0: without a next length, the last one is taken
 	Paced *state;
 	PacketOf<8> *votes;        // two for each GPU
 	PacketOf<8> *const *voted; // those of all GPUs

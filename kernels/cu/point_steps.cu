@@ -113,6 +113,7 @@ __device__ inline bool finish_step(const Steps &s, i64 n) {
 	Paced now = {(u64)n + 1, n == 0 ? p.now : p.state->now, n == 0 ? s.length : p.state->length, 0, 0};
 	now.now += now.last;
 	now.length = next_length(p, now.now, speed);
+	if (p.endless != 0 && !(now.length > 0)) now.length = now.last;
 	now.start = now.now - (double)(s.step + n) * now.length;
 	*p.state = *p.report = now;
 #define GIVE(K) stage##K::give(s.stage##K.given, s.step + n + 1, now.start, now.length);

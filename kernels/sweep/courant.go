@@ -119,7 +119,7 @@ type pacer struct {
 
 // The sizes of struct Pacing, struct Paced and struct CheckPacket.
 const (
-	pacingBytes = 9 * 8
+	pacingBytes = 10 * 8
 	pacedBytes  = 5 * 8
 	packetBytes = 16
 )
@@ -147,7 +147,7 @@ func newPacers(devices []*streams.Device, to *streams.Resources) (all []*pacer, 
 // putPacing appends struct Pacing of a rank.
 func (w *words) putPacing(c Courant, pacers []*pacer, rank int) {
 	p := pacers[rank]
-	w.put(int64(math.Float64bits(c.Distance)), int64(math.Float64bits(c.Until)), 0, int64(p.state.Address()),
+	w.put(int64(math.Float64bits(c.Distance)), int64(math.Float64bits(c.Until)), 0, 0, int64(p.state.Address()),
 		int64(p.votes.Address()), int64(p.voted.Address()), int64(p.report.Address()), int64(len(pacers)), int64(rank))
 }
 

@@ -130,8 +130,9 @@ func (r *ResidentRank) Queue(at *streams.Stream, m Moment, steps int64, measured
 }
 
 // QueuePaced is Queue for steps whose lengths the kernel chooses, except the first one, which begins at the time now.
-// All steps take norms and reductions. The kernel ends early where Courant.Next returns no positive length.
-func (r *ResidentRank) QueuePaced(at *streams.Stream, m Moment, now float64, steps int64) error {
+// All steps take norms and reductions. The kernel ends early where Courant.Next returns no positive length,
+// unless endless is set: then the next step has the length of the last.
+func (r *ResidentRank) QueuePaced(at *streams.Stream, m Moment, now float64, steps int64, endless bool) error {
 	if r.group.pacers == nil {
 		return errors.New("sweep: steps were prepared without a Courant")
 	}
@@ -139,7 +140,12 @@ func (r *ResidentRank) QueuePaced(at *streams.Stream, m Moment, now float64, ste
 		return err
 	}
 	argument := r.measured.Argument()
-	binary.NativeEndian.PutUint64(argument[len(argument)-pacingBytes+16:], math.Float64bits(now))
+	numbers := argument[len(argument)-pacingBytes+16:]
+	binary.NativeEndian.PutUint64(numbers, math.Float64bits(now))
+	binary.NativeEndian.PutUint64(numbers[8:], 0)
+	if endless {
+		binary.NativeEndian.PutUint64(numbers[8:], 1)
+	}
 	r.queued = steps
 	return r.queue(at, r.measured, m, steps)
 }

@@ -353,7 +353,7 @@ func newController(ctx context.Context, o Options, r *run, workers []worker) (c 
 		c.planner = planner
 		checks += maxChecks
 	}
-	if p, ok := workers[0].(pacer); ok && p.paces() && o.Interval == nil {
+	if p, ok := workers[0].(pacer); ok && p.paces() && (o.Interval == nil || o.anything) {
 		c.pacer = p
 	}
 	for range checks {

@@ -84,8 +84,8 @@ type pacer interface {
 }
 
 // onDevices returns the Courant of the step if devices may choose the lengths of the steps of a round; otherwise nil.
-func (r *run) onDevices(o Options) *sweep.Courant {
-	if r.shared() || o.anything {
+func (r *run) onDevices() *sweep.Courant {
+	if r.shared() {
 		return nil
 	}
 	for i := range r.step.Stages {

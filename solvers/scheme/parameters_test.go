@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -330,6 +331,34 @@ func TestPaceOfEveryScheme(t *testing.T) {
 		})
 	}
 	t.Run("backend=cuda-on-cpu", func(t *testing.T) { every(t, testdevices.CPUBesideThreads(t, 2), 2) })
+}
+
+// A trial goes on beyond the end of the simulation, with the last length, and its rounds have many steps too.
+func TestPaceOfTrials(t *testing.T) {
+	var all [][]float64
+	for _, name := range []Scheme{Baseline, Resident} {
+		set := testdevices.CPU(t, 1)
+		place := placed(t, set.Devices, []int{6, 5, 8}, [3]bool{true, true, true}, domain.Vec{1, 1, 1})
+		u := newVariable(t, place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2)
+		succeeds(t, halo.FillPoints(u.Level(0), func(p domain.Vec) float64 { return 1 + float64(p[0]+p[2]) }))
+		succeeds(t, u.SetAll())
+		next := []Access{u.At(1, nil).Named("next")}
+		step := &Step{Courant: &sweep.Courant{Distance: 1, Until: 0.5}, Stages: []Stage{
+			{Point: &grow, Reads: []Access{u.At(0, stencil.Star(3, 1))}, Writes: next}, {Point: &peak, Reads: next}}}
+		x := runnerFor(t, set, step, name)
+		most, asked := int64(0), int64(0)
+		r, err := x.Run(t.Context(), Options{Scheme: name, Steps: 1 << 40, Limit: testLimit, anything: true,
+			Progress: func(steps int64) { most, asked = max(most, steps-asked), steps },
+			Interval: func(steps int64, _ time.Duration) int64 { return 20 - steps }})
+		succeeds(t, err)
+		if r.Steps < 20 || (most > 1) != (name == Resident) {
+			t.Errorf("%s: %d steps, at most %d per launch", name, r.Steps, most)
+		}
+		all = append(all, must(halo.ReadAll[float64](u.Level(x.Done())))(t))
+	}
+	if !slices.Equal(all[0], all[1]) {
+		t.Errorf("got %v, want %v", all[1], all[0])
+	}
 }
 
 // grow is a stage of TestPaceOfEveryScheme by the length of the step.

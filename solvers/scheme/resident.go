@@ -41,7 +41,7 @@ func newResident(r *run, o Options) ([]worker, error) {
 		return nil, err
 	}
 	early := o.checks() && len(r.step.Measured) == 1
-	courant := r.onDevices(o)
+	courant := r.onDevices()
 	all, err := sweep.NewResidentSteps(ranks, r.step.group(), r.patience(), early, courant)
 	if err != nil {
 		return nil, unsuited(Resident, err)
@@ -64,7 +64,8 @@ func (r *resident) steps(first, last int64, norms bool) error {
 		return err
 	}
 	if r.courant != nil {
-		return errors.Join(r.kernel.QueuePaced(r.stream, r.moment(first), r.clock.now, last-first+1), r.total(last))
+		return errors.Join(r.kernel.QueuePaced(r.stream, r.moment(first), r.clock.now, last-first+1,
+			r.options.anything), r.total(last))
 	}
 	if err := r.kernel.Queue(r.stream, r.moment(first), last-first+1, norms); err != nil || !norms {
 		return err
