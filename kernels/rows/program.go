@@ -79,11 +79,17 @@ func (p *Program[T]) SetUniform(node int, value T, n int) {
 	}
 }
 
-// SetRead sets the row of a node that reads a field or is noise.
-func (p *Program[T]) SetRead(node int, row []T) { p.operands[p.leaves[node]].row = row }
+// Row returns where to set the row of a node that reads a field or is noise.
+func (p *Program[T]) Row(node int) *Row[T] { return p.rowOf(p.leaves[node]) }
 
-// SetResult sets the row of a result.
-func (p *Program[T]) SetResult(i int, row []T) { p.operands[p.results+i].row = row }
+// Result returns where to set the row of a result.
+func (p *Program[T]) Result(i int) *Row[T] { return p.rowOf(p.results + i) }
+
+// Moves reports whether rows of n points may be moved instead of set, which takes less time.
+func (p *Program[T]) Moves(n int) bool {
+	_, fast := p.next(n)
+	return fast && p.direct && !p.once && n <= most
+}
 
 // Run computes n points of all results. All rows must have at least n points.
 func (p *Program[T]) Run(n int) {

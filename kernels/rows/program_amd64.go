@@ -8,14 +8,14 @@ import (
 	"unsafe"
 )
 
-// runProgram runs code that ends with the instruction end over rows of the given number of bytes, at least 256.
+// runProgram runs code that ends with the instruction end over a range of bytes of rows, at least 256.
 //
 //go:noescape
-func runProgram(code *micro, bytes int)
+func runProgram(code *micro, from, to int)
 
 // instructions64 and instructions32 return the addresses of the instructions, in the order of opcodes.
-func instructions64() *[28]uintptr
-func instructions32() *[28]uintptr
+func instructions64() *[33]uintptr
+func instructions32() *[33]uintptr
 
 // vectors is the number of bytes that an instruction processes at a time.
 const vectors = 256
@@ -24,6 +24,7 @@ const vectors = 256
 var opcodes = []string{
 	"end", "load", "load b", "=", "+", "-", "b-a", "*", "/", "b/a", "a+b*c", "a-b*c", "b*c-a", "min", "max",
 	"<", "<=", ">", ">=", "==", "!=", "? :", "sqrt", "negate", "abs", "not", "floor", "ceil",
+	"load, +", "+, +", "*, +", "+, =", "load b, a+b*c", // two instructions at once, which take less time
 }
 
 // inAssembly reports whether an operation is implemented in assembly.
@@ -52,24 +53,32 @@ func (p *code[T]) assemble() {
 	}
 	var now part
 	held := -1 // operand whose value is in the accumulator
+	before := ""
 	add := func(op, operand int) {
-		m := micro{code: addresses[op]}
+		last, place := len(now.micros)-1, 1
+		both := slices.Index(opcodes, before+", "+opcodes[op])
+		if before = opcodes[op]; both >= 0 {
+			now.micros[last].code, before = addresses[both], ""
+		} else {
+			now.micros = append(now.micros, micro{code: addresses[op]})
+			last, place = last+1, 0
+		}
+		m := &now.micros[last].at[place]
 		if b := p.operands[operand].buffer; b != nil {
 			m.address = addressOf(b)
 		} else {
-			now.rows = append(now.rows, rowMicro{len(now.micros), operand})
+			now.rows = append(now.rows, rowMicro{last, place, operand})
 		}
 		if m.address == 0 || p.mixed {
 			m.mask = -1
 		}
-		now.micros = append(now.micros, m)
 	}
 	end := func() {
 		if len(now.micros) > 0 {
 			add(0, accumulator)
 			p.parts = append(p.parts, now)
 		}
-		now, held = part{}, -1
+		now, held, before = part{}, -1, ""
 	}
 	for i := range p.instructions {
 		c := &p.instructions[i]
@@ -102,10 +111,8 @@ func (p *code[T]) assemble() {
 		}
 	}
 	end()
+	p.direct = p.assembly && !p.mixed && len(p.parts) == 1
 }
-
-// most is the maximum number of points that are computed at a time in assembly, which cannot be preempted.
-const most = 8192
 
 // next returns how many of the remaining points of a row to compute next, and whether to use assembly.
 func (p *code[T]) next(points int) (n int, fast bool) {
@@ -122,13 +129,15 @@ func (p *code[T]) next(points int) (n int, fast bool) {
 	return min(points, most), true
 }
 
-// addressOf returns the address of values, which must also be referenced elsewhere so that they are not freed.
-func addressOf[T Float](values []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(values))) }
-
 // run computes a range of points of the rows.
 func (p *code[T]) run(from, points int) {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
+	if p.direct {
+		runProgram(&p.parts[0].micros[0], from*size, (from+points)*size)
+		runtime.KeepAlive(p)
+		return
+	}
 	for i := range p.parts {
 		one := &p.parts[i]
 		if one.micros == nil {
@@ -136,9 +145,9 @@ func (p *code[T]) run(from, points int) {
 			continue
 		}
 		for _, r := range one.rows {
-			one.micros[r.micro].address = addressOf(p.operands[r.operand].row[from : from+points])
+			one.micros[r.micro].at[r.place].address = addressOf(p.operands[r.operand].row[from : from+points])
 		}
-		runProgram(&one.micros[0], points*size)
+		runProgram(&one.micros[0], 0, points*size)
 	}
 	runtime.KeepAlive(p)
 }

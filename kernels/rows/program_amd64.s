@@ -8,11 +8,12 @@
 //	Y0-Y7   the accumulator
 //	Y8-Y15  another operand, or intermediate values
 //	SI, R9  the next instruction, the first
-//	DI      the address of the operand
+//	DI, R8  the addresses of the operands
 //	BX      bytes of the rows that are done
 //	CX, DX  beginning and end of the last eight vectors
 
-#define NEXT MOVQ 16(SI), AX; ANDQ BX, AX; MOVQ 8(SI), DI; ADDQ AX, DI; MOVQ (SI), AX; ADDQ $24, SI; JMP AX
+#define NEXT MOVQ 16(SI), AX; ANDQ BX, AX; MOVQ 8(SI), DI; ADDQ AX, DI; MOVQ (SI), AX; ADDQ $40, SI; JMP AX
+#define SECOND MOVQ -8(SI), R8; ANDQ BX, R8; ADDQ -16(SI), R8
 
 // The operations on a vector A of the accumulator, a vector B of the other operand, and the operand at O(DI).
 #define LOADED(A, B, O, P, Q, R) P O(DI), A
@@ -25,6 +26,10 @@
 #define EXTREME(A, B, O, P, Q, R) P O(DI), A, Y8; Q $3, A, A, Y9; R Y9, A, Y8, A
 #define COMPARED(A, B, O, P, Q, R) P Q, O(DI), A, A; R Y8, A, A
 #define CHOSEN(A, B, O, P, Q, R) P $2, A, A; Q A, O(DI), B, A
+#define LOADED_FIRST(A, B, O, P, Q, R) P O(DI), A; Q O(R8), A, A
+#define TWICE(A, B, O, P, Q, R) P O(DI), A, A; Q O(R8), A, A
+#define OPERATION_STORED(A, B, O, P, Q, R) P O(DI), A, A; Q A, O(R8)
+#define PRODUCT_ADDED(A, B, O, P, Q, R) P O(DI), B; Q O(R8), B, B; R B, A, A
 #define FUNCTION(A, B, O, P, Q, R) P A, A
 #define ROUNDED(A, B, O, P, Q, R) P Q, A, A
 #define MASKED(A, B, O, P, Q, R) P Y8, A, A
@@ -37,15 +42,17 @@
 // An instruction and its address in a table. A CONSTANT instruction has its number in all elements of Y8.
 #define INSTRUCTION(TABLE, AT, NAME, I, P, Q, R) \
 	TEXT NAME<>(SB), NOSPLIT, $0; EACH(I, P, Q, R); NEXT; DATA TABLE<>+AT(SB)/8, $NAME<>(SB)
+#define PAIR(TABLE, AT, NAME, I, P, Q, R) \
+	TEXT NAME<>(SB), NOSPLIT, $0; SECOND; EACH(I, P, Q, R); NEXT; DATA TABLE<>+AT(SB)/8, $NAME<>(SB)
 #define CONSTANT(TABLE, AT, NAME, SPREAD, NUMBER, I, P, Q, R) \
 	TEXT NAME<>(SB), NOSPLIT, $0; SPREAD NUMBER<>(SB), Y8; EACH(I, P, Q, R); NEXT; DATA TABLE<>+AT(SB)/8, $NAME<>(SB)
 
-// func runProgram(code *micro, bytes int)
-TEXT ·runProgram(SB), NOSPLIT, $0-16
+// func runProgram(code *micro, from, to int)
+TEXT ·runProgram(SB), NOSPLIT, $0-24
 	MOVQ code+0(FP), SI
-	MOVQ bytes+8(FP), DX
+	MOVQ from+8(FP), BX
+	MOVQ to+16(FP), DX
 	MOVQ SI, R9
-	XORQ BX, BX
 	LEAQ -256(DX), CX
 	NEXT
 
@@ -98,9 +105,14 @@ CONSTANT(table64, 192, abs64, VBROADCASTSD, rest64, MASKED, VANDPD, 0, 0)
 CONSTANT(table64, 200, not64, VBROADCASTSD, one64, INVERTED, VSUBPD, 0, 0)
 INSTRUCTION(table64, 208, floor64, ROUNDED, VROUNDPD, $9, 0)
 INSTRUCTION(table64, 216, ceil64, ROUNDED, VROUNDPD, $10, 0)
-GLOBL table64<>(SB), RODATA, $224
+PAIR(table64, 224, loadAdd64, LOADED_FIRST, VMOVUPD, VADDPD, 0)
+PAIR(table64, 232, addAdd64, TWICE, VADDPD, VADDPD, 0)
+PAIR(table64, 240, mulAdd64, TWICE, VMULPD, VADDPD, 0)
+PAIR(table64, 248, addStore64, OPERATION_STORED, VADDPD, VMOVUPD, 0)
+PAIR(table64, 256, addLoadedProduct64, PRODUCT_ADDED, VMOVUPD, VMULPD, VADDPD)
+GLOBL table64<>(SB), RODATA, $264
 
-// func instructions64() *[28]uintptr
+// func instructions64() *[33]uintptr
 TEXT ·instructions64(SB), NOSPLIT, $0-8
 	LEAQ table64<>(SB), AX
 	MOVQ AX, ret+0(FP)
@@ -138,9 +150,14 @@ CONSTANT(table32, 192, abs32, VBROADCASTSS, rest32, MASKED, VANDPS, 0, 0)
 CONSTANT(table32, 200, not32, VBROADCASTSS, one32, INVERTED, VSUBPS, 0, 0)
 INSTRUCTION(table32, 208, floor32, ROUNDED, VROUNDPS, $9, 0)
 INSTRUCTION(table32, 216, ceil32, ROUNDED, VROUNDPS, $10, 0)
-GLOBL table32<>(SB), RODATA, $224
+PAIR(table32, 224, loadAdd32, LOADED_FIRST, VMOVUPS, VADDPS, 0)
+PAIR(table32, 232, addAdd32, TWICE, VADDPS, VADDPS, 0)
+PAIR(table32, 240, mulAdd32, TWICE, VMULPS, VADDPS, 0)
+PAIR(table32, 248, addStore32, OPERATION_STORED, VADDPS, VMOVUPS, 0)
+PAIR(table32, 256, addLoadedProduct32, PRODUCT_ADDED, VMOVUPS, VMULPS, VADDPS)
+GLOBL table32<>(SB), RODATA, $264
 
-// func instructions32() *[28]uintptr
+// func instructions32() *[33]uintptr
 TEXT ·instructions32(SB), NOSPLIT, $0-8
 	LEAQ table32<>(SB), AX
 	MOVQ AX, ret+0(FP)

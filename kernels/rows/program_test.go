@@ -141,7 +141,7 @@ func testPrograms[T Float](t *testing.T) {
 				for i := range in {
 					in[i] = random[T](r, n, 1+r.IntN(8), 9)
 					if i != 2 {
-						p.SetRead(i, in[i])
+						p.Row(i).Set(in[i])
 					}
 				}
 				var dst [3][]T
@@ -149,10 +149,10 @@ func testPrograms[T Float](t *testing.T) {
 					var intact func(*testing.T)
 					dst[i], intact = fenced[T](n, 1+r.IntN(8))
 					defer intact(t)
-					p.SetResult(i, dst[i])
+					p.Result(i).Set(dst[i])
 					if inPlace[i] {
 						copy(dst[i], in[i])
-						p.SetRead(i, dst[i])
+						p.Row(i).Set(dst[i])
 					}
 				}
 				p.Run(n)

@@ -183,17 +183,30 @@ type formulaSweep[T rows.Float] struct {
 	program *rows.Program[T]
 	arrays  []formulaArray[T]
 	form    *stencil.Form
-	values  map[int]T   // last value of each node that is one of Form.Values
-	noise   map[int][]T // rows of nodes that are noise
+	values  []formulaValue[T]
+	noise   map[int][]T // rows of nodes that are noise; nil if there are none
+	last    domain.Vec  // first point of the last row
+	length  int         // of the last row
+}
+
+// A formulaValue is the last value of a node that is one of Form.Values.
+type formulaValue[T rows.Float] struct {
+	node int
+	last T
 }
 
 // A formulaArray is an array, either with the nodes that read it or for a result.
 type formulaArray[T rows.Float] struct {
-	layout  domain.Layout
-	values  []T
-	nodes   []int
-	offsets []int64 // offsets of nodes in the array
-	result  int     // index of the result; -1 if nodes read the array
+	origin    int64    // offset of the point 0, 0, 0 in values, which may be outside
+	strides   [3]int64 // between points, per axis
+	values    []T
+	nodes     []int
+	rows      []*rows.Row[T] // of the nodes
+	mover     rows.Mover[T]  // of the rows or the result
+	offsets   []int64        // offsets of nodes in the array
+	low, high int64          // least and largest offset of a node
+	uniform   bool           // the points of a row share one value
+	result    *rows.Row[T]   // row of the result; nil if nodes read the array
 }
 
 func newFormulaSweep[T rows.Float](f *stencil.Form, accesses []Access, arrays Arrays) *formulaSweep[T] {
@@ -201,38 +214,55 @@ func newFormulaSweep[T rows.Float](f *stencil.Form, accesses []Access, arrays Ar
 	for i := range inPlace {
 		inPlace[i] = isInPlace(f, i)
 	}
-	s := &formulaSweep[T]{program: rows.NewProgram[T](f.Nodes, f.Results, inPlace), form: f,
-		values: map[int]T{}, noise: map[int][]T{}}
+	s := &formulaSweep[T]{program: rows.NewProgram[T](f.Nodes, f.Results, inPlace), form: f}
 	for i, n := range f.Nodes {
 		switch {
 		case n.Value > 0:
-			s.values[i] = 0
+			s.values = append(s.values, formulaValue[T]{node: i})
+		case n.Noise && s.noise == nil:
+			s.noise = map[int][]T{i: nil}
 		case n.Noise:
 			s.noise[i] = nil
 		}
 	}
-	add := func(name string, result int) {
-		if i := findAccess(accesses, name); i >= 0 {
-			a := &arrays[i][0]
-			s.arrays = append(s.arrays, formulaArray[T]{layout: a.Layout, values: values[T](a), result: result})
+	add := func(name string) *formulaArray[T] {
+		i := findAccess(accesses, name)
+		if i < 0 {
+			return nil
 		}
+		a := &arrays[i][0]
+		one := formulaArray[T]{origin: a.Layout.Offset(domain.Vec{}), values: values[T](a), uniform: a.Layout.Uniform()}
+		for axis := range one.strides {
+			var next domain.Vec
+			next[axis] = 1
+			one.strides[axis] = a.Layout.Offset(next) - one.origin
+		}
+		s.arrays = append(s.arrays, one)
+		return &s.arrays[len(s.arrays)-1]
 	}
 	for which := range len(f.Fields) + len(f.Given) {
-		add(readName(which), -1)
+		a := add(readName(which))
 		for i, n := range f.Nodes {
-			if n.Op != "" || n.Read != which {
-				continue
+			if n.Op == "" && n.Read == which {
+				a.nodes, a.rows = append(a.nodes, i), append(a.rows, s.program.Row(i))
+				a.offsets = append(a.offsets, a.offset(n.Offset)-a.origin)
+				a.mover.Add(a.rows[len(a.rows)-1])
+				a.low, a.high = slices.Min(a.offsets), slices.Max(a.offsets)
 			}
-			a := &s.arrays[len(s.arrays)-1]
-			o := a.layout.Owned.Lo
-			a.nodes = append(a.nodes, i)
-			a.offsets = append(a.offsets, a.layout.Offset(o.Add(n.Offset))-a.layout.Offset(o))
 		}
 	}
 	for i := range f.Results {
-		add(writtenName(f, i), i)
+		if a := add(writtenName(f, i)); a != nil {
+			a.result = s.program.Result(i)
+			a.mover.Add(a.result)
+		}
 	}
 	return s
+}
+
+// offset returns the offset of a point.
+func (a *formulaArray[T]) offset(p domain.Vec) int64 {
+	return a.origin + int64(p[0])*a.strides[0] + int64(p[1])*a.strides[1] + int64(p[2])*a.strides[2]
 }
 
 // rowValue returns one of Form.Values for a row.
@@ -242,26 +272,33 @@ func rowValue[T rows.Float](r *Row, i int) T {
 
 // row computes a row.
 func (s *formulaSweep[T]) row(r *Row) {
-	at := domain.Vec{r.I, r.J, r.K}
+	at, n := domain.Vec{r.I, r.J, r.K}, int64(r.N)
+	moves := at == s.last.Add(domain.Vec{0, 1}) && r.N == s.length && s.program.Moves(r.N)
+	s.last, s.length = at, r.N
 	for i := range s.arrays {
 		a := &s.arrays[i]
-		o := a.layout.Offset(at)
-		if a.result >= 0 {
-			s.program.SetResult(a.result, a.values[o:o+int64(r.N)])
-		}
-		for k, node := range a.nodes {
-			from := o + a.offsets[k]
-			if s.form.Nodes[node].Uniform {
-				s.program.SetUniform(node, a.values[from], r.N)
-				continue
+		o := a.offset(at)
+		switch {
+		case moves && !a.uniform && o+a.low >= 0 && o+a.high+n <= int64(len(a.values)):
+			a.mover.Move(a.strides[1])
+		case a.result != nil:
+			a.result.Set(a.values[o : o+n])
+		case a.uniform:
+			for k, node := range a.nodes {
+				s.program.SetUniform(node, a.values[o+a.offsets[k]], r.N)
 			}
-			s.program.SetRead(node, a.values[from:from+int64(r.N)])
+		default:
+			for k, row := range a.rows {
+				from := o + a.offsets[k]
+				row.Set(a.values[from : from+n])
+			}
 		}
 	}
-	for i, last := range s.values {
-		if v := rowValue[T](r, s.form.Nodes[i].Value-1); bits(v) != bits(last) {
-			s.values[i] = v
-			s.program.SetNumber(i, v)
+	for i := range s.values {
+		one := &s.values[i]
+		if v := rowValue[T](r, s.form.Nodes[one.node].Value-1); bits(v) != bits(one.last) {
+			one.last = v
+			s.program.SetNumber(one.node, v)
 		}
 	}
 	for i, row := range s.noise {
@@ -271,7 +308,7 @@ func (s *formulaSweep[T]) row(r *Row) {
 			row[k] = stencil.Uniform[T](s.form.Noise(n.Number, r.Step(), q.Add(domain.Vec{k})))
 		}
 		s.noise[i] = row
-		s.program.SetRead(i, row)
+		s.program.Row(i).Set(row)
 	}
 	s.program.Run(r.N)
 }

@@ -52,11 +52,11 @@ func measureRow[T rows.Float](f *stencil.Form) func(r *Row) {
 				m.SetUniform(i, row[0], r.N)
 				continue
 			}
-			m.SetRead(i, row)
+			m.Row(i).Set(row)
 		}
 		for i := range m.results {
 			m.results[i] = slices.Grow(m.results[i][:0], r.N)[:r.N]
-			m.SetResult(i, m.results[i])
+			m.Result(i).Set(m.results[i])
 		}
 		m.Run(r.N)
 		for i, row := range m.results {
