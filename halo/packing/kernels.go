@@ -202,7 +202,6 @@ func listOf(l *datatype.Layout) ([]pack.Block, error) {
 	return list, nil
 }
 
-
 // uniform makes a job of the kernel for blocks of one length, from a list of them.
 func (p *Packer) uniform(j *Job, t *task, list []pack.Block) error {
 	table, err := cached(p, j, equalKey{t.message.Type, t.message.Count}, func() (*pack.BlockTable, error) {
