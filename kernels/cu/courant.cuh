@@ -55,8 +55,7 @@ __device__ inline bool largest_speed(const Pacing &p, const double *there, int a
 		most = join(MAX, most, __longlong_as_double((i64)load_relaxed_gpu((const u64 *)there + (i64)block * apart)));
 	most = join_warp(most);
 	PacketOf<8> *const mine = p.votes + number % 2 * p.ranks;
-	for (i64 to = lane; to < p.ranks; to += 32)
-		(p.voted[to] + number % 2 * p.ranks + p.rank)->send(most, number);
+	for (i64 to = lane; to < p.ranks; to += 32) (p.voted[to] + number % 2 * p.ranks + p.rank)->send(most, number);
 	bool came = true;
 	for (i64 from = lane; from < p.ranks; from += 32) {
 		PacketOf<8> v;

@@ -137,8 +137,7 @@ __device__ __forceinline__ bool pace(const Steps &s, i64 n) {
 __device__ __forceinline__ double next_of(const double &next, double first, i64 n) {
 	return n == 0 ? first : __longlong_as_double((i64)load_relaxed_gpu((const u64 *)&next));
 }
-#define MOMENT(N) \
-	{ s.step + N, next_of(s.pacing.state->start, s.start, N), next_of(s.pacing.state->length, s.length, N) }
+#define MOMENT(N) {s.step + N, next_of(s.pacing.state->start, s.start, N), next_of(s.pacing.state->length, s.length, N)}
 
 #else
 
