@@ -67,8 +67,9 @@ const most = 8192
 // An operand is either a row that is set, or a buffer of one block for a number or an intermediate value.
 type operand[T Float] struct {
 	row    []T
-	buffer []T // nil for a row
-	now    []T // part with the points that are being computed
+	buffer []T  // nil for a row
+	number bool // all elements of the buffer are the same
+	now    []T  // part with the points that are being computed
 }
 
 // accumulator is the operand for a value that only the next instruction uses. In assembly it is a register.

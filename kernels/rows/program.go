@@ -28,7 +28,7 @@ func NewProgram[T Float](nodes []stencil.Node, results []int, inPlace []bool) *P
 			at = len(p.operands)
 			one := operand[T]{}
 			if n.Read < 0 && !n.Noise || n.Uniform {
-				one.buffer = slices.Repeat([]T{T(n.Number)}, block)
+				one.buffer, one.number = slices.Repeat([]T{T(n.Number)}, block), true
 			}
 			p.operands = append(p.operands, one)
 		}

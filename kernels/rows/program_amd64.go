@@ -14,8 +14,8 @@ import (
 func runProgram(code *micro, from, to int)
 
 // instructions64 and instructions32 return the addresses of the instructions, in the order of opcodes.
-func instructions64() *[33]uintptr
-func instructions32() *[33]uintptr
+func instructions64() *[37]uintptr
+func instructions32() *[37]uintptr
 
 // vectors is the number of bytes that an instruction processes at a time.
 const vectors = 256
@@ -25,6 +25,7 @@ var opcodes = []string{
 	"end", "load", "load b", "=", "+", "-", "b-a", "*", "/", "b/a", "a+b*c", "a-b*c", "b*c-a", "min", "max",
 	"<", "<=", ">", ">=", "==", "!=", "? :", "sqrt", "negate", "abs", "not", "floor", "ceil",
 	"load, +", "+, +", "*, +", "+, =", "load b, a+b*c", // two instructions at once, which take less time
+	"* number", "+ number", "* number, +", "load b number, a+b*c",
 }
 
 // inAssembly reports whether an operation is implemented in assembly.
@@ -60,6 +61,10 @@ func (p *code[T]) assemble() {
 		if before = opcodes[op]; both >= 0 {
 			now.micros[last].code, before = addresses[both], ""
 		} else {
+			if p.operands[operand].number {
+				before += " number"
+				op = max(op, slices.Index(opcodes, before)) // those with numbers are at the end
+			}
 			now.micros = append(now.micros, micro{code: addresses[op]})
 			last, place = last+1, 0
 		}
@@ -101,8 +106,12 @@ func (p *code[T]) assemble() {
 			add(slices.Index(opcodes, "load b"), c.args[2])
 			add(opcode(name, 3), b)
 		case c.count == 3:
+			last := c.args[2]
+			if p.operands[last].number {
+				b, last = last, b // a product of both
+			}
 			add(slices.Index(opcodes, "load b"), b)
-			add(opcode(name, 3), c.args[2])
+			add(opcode(name, 3), last)
 		case name != "=":
 			add(opcode(name, c.count), b)
 		}

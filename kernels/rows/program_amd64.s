@@ -30,6 +30,9 @@
 #define TWICE(A, B, O, P, Q, R) P O(DI), A, A; Q O(R8), A, A
 #define OPERATION_STORED(A, B, O, P, Q, R) P O(DI), A, A; Q A, O(R8)
 #define PRODUCT_ADDED(A, B, O, P, Q, R) P O(DI), B; Q O(R8), B, B; R B, A, A
+#define WITH_NUMBER(A, B, O, P, Q, R) P Y8, A, A
+#define WITH_NUMBER_ADDED(A, B, O, P, Q, R) P Y8, A, A; Q O(R8), A, A
+#define PRODUCT_WITH_NUMBER(A, B, O, P, Q, R) P O(R8), Y8, Y9; Q Y9, A, A
 #define FUNCTION(A, B, O, P, Q, R) P A, A
 #define ROUNDED(A, B, O, P, Q, R) P Q, A, A
 #define MASKED(A, B, O, P, Q, R) P Y8, A, A
@@ -39,11 +42,14 @@
 	I(Y0, Y8, 0, P, Q, R); I(Y1, Y9, 32, P, Q, R); I(Y2, Y10, 64, P, Q, R); I(Y3, Y11, 96, P, Q, R); \
 	I(Y4, Y12, 128, P, Q, R); I(Y5, Y13, 160, P, Q, R); I(Y6, Y14, 192, P, Q, R); I(Y7, Y15, 224, P, Q, R)
 
-// An instruction and its address in a table. A CONSTANT instruction has its number in all elements of Y8.
+// An instruction and its address in a table. A CONSTANT instruction has its number in all elements of Y8,
+// a NUMBER instruction its first operand.
 #define INSTRUCTION(TABLE, AT, NAME, I, P, Q, R) \
 	TEXT NAME<>(SB), NOSPLIT, $0; EACH(I, P, Q, R); NEXT; DATA TABLE<>+AT(SB)/8, $NAME<>(SB)
 #define PAIR(TABLE, AT, NAME, I, P, Q, R) \
 	TEXT NAME<>(SB), NOSPLIT, $0; SECOND; EACH(I, P, Q, R); NEXT; DATA TABLE<>+AT(SB)/8, $NAME<>(SB)
+#define NUMBER(TABLE, AT, NAME, SPREAD, I, P, Q, R) \
+	TEXT NAME<>(SB), NOSPLIT, $0; SPREAD (DI), Y8; SECOND; EACH(I, P, Q, R); NEXT; DATA TABLE<>+AT(SB)/8, $NAME<>(SB)
 #define CONSTANT(TABLE, AT, NAME, SPREAD, NUMBER, I, P, Q, R) \
 	TEXT NAME<>(SB), NOSPLIT, $0; SPREAD NUMBER<>(SB), Y8; EACH(I, P, Q, R); NEXT; DATA TABLE<>+AT(SB)/8, $NAME<>(SB)
 
@@ -110,9 +116,13 @@ PAIR(table64, 232, addAdd64, TWICE, VADDPD, VADDPD, 0)
 PAIR(table64, 240, mulAdd64, TWICE, VMULPD, VADDPD, 0)
 PAIR(table64, 248, addStore64, OPERATION_STORED, VADDPD, VMOVUPD, 0)
 PAIR(table64, 256, addLoadedProduct64, PRODUCT_ADDED, VMOVUPD, VMULPD, VADDPD)
-GLOBL table64<>(SB), RODATA, $264
+NUMBER(table64, 264, mulNumber64, VBROADCASTSD, WITH_NUMBER, VMULPD, 0, 0)
+NUMBER(table64, 272, addNumber64, VBROADCASTSD, WITH_NUMBER, VADDPD, 0, 0)
+NUMBER(table64, 280, mulNumberAdd64, VBROADCASTSD, WITH_NUMBER_ADDED, VMULPD, VADDPD, 0)
+NUMBER(table64, 288, addNumberProduct64, VBROADCASTSD, PRODUCT_WITH_NUMBER, VMULPD, VADDPD, 0)
+GLOBL table64<>(SB), RODATA, $296
 
-// func instructions64() *[33]uintptr
+// func instructions64() *[37]uintptr
 TEXT ·instructions64(SB), NOSPLIT, $0-8
 	LEAQ table64<>(SB), AX
 	MOVQ AX, ret+0(FP)
@@ -155,9 +165,13 @@ PAIR(table32, 232, addAdd32, TWICE, VADDPS, VADDPS, 0)
 PAIR(table32, 240, mulAdd32, TWICE, VMULPS, VADDPS, 0)
 PAIR(table32, 248, addStore32, OPERATION_STORED, VADDPS, VMOVUPS, 0)
 PAIR(table32, 256, addLoadedProduct32, PRODUCT_ADDED, VMOVUPS, VMULPS, VADDPS)
-GLOBL table32<>(SB), RODATA, $264
+NUMBER(table32, 264, mulNumber32, VBROADCASTSS, WITH_NUMBER, VMULPS, 0, 0)
+NUMBER(table32, 272, addNumber32, VBROADCASTSS, WITH_NUMBER, VADDPS, 0, 0)
+NUMBER(table32, 280, mulNumberAdd32, VBROADCASTSS, WITH_NUMBER_ADDED, VMULPS, VADDPS, 0)
+NUMBER(table32, 288, addNumberProduct32, VBROADCASTSS, PRODUCT_WITH_NUMBER, VMULPS, VADDPS, 0)
+GLOBL table32<>(SB), RODATA, $296
 
-// func instructions32() *[33]uintptr
+// func instructions32() *[37]uintptr
 TEXT ·instructions32(SB), NOSPLIT, $0-8
 	LEAQ table32<>(SB), AX
 	MOVQ AX, ret+0(FP)
