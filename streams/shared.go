@@ -82,7 +82,10 @@ func (d *Device) NewSharedSignal(count []byte, name string) (s *SharedSignal, ha
 	drv, ok := d.driver.(markerSharer)
 	if !ok {
 		records := s.records.shared
-		s.reach, err = d.NewKernel(KernelSpec{Name: "signal", Work: WaitWork, Run: func() { records.Add(1) }})
+		s.reach, err = d.NewKernel(KernelSpec{Name: "signal", Work: WaitWork, Run: func() {
+			ordered.Add(1)
+			records.Add(1)
+		}})
 		return s, nil, err
 	}
 	m, handle, err := drv.shareMarker()
@@ -126,8 +129,14 @@ func (s *SharedSignal) Record(on *Stream) error {
 // Await waits on the host until the other process has queued the n-th record, counted from 1, for at most limit. On CPU
 // devices it waits until the other stream has reached the record.
 func (s *SharedSignal) Await(group *WorkerGroup, n int64, limit time.Duration) error {
-	return group.await(&s.records, n, limit)
+	err := group.await(&s.records, n, limit)
+	ordered.Load()
+	return err
 }
+
+// ordered orders a record in this process before all later waits, for the race detector: it does not know that another
+// process has waited for the record before it made its own.
+var ordered atomic.Int64
 
 // Follow makes a stream wait for the record that Await has waited for.
 func (s *SharedSignal) Follow(on *Stream) error {
