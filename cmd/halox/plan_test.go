@@ -76,7 +76,7 @@ exchange: {scheme: assisted}
 `
 
 // memoryOfTheMachine is what the tables say of the memory that devices have.
-var memoryOfTheMachine = regexp.MustCompile(`(?m)^((?:host \d|the host) .*\d) +[\d.]+ [KMGT]iB +[\d.]+ [KMGT]iB$|^(device +field .* host)  free +total$`)
+var memoryOfTheMachine = regexp.MustCompile(`(?m)^((?:host \d|the host) .*\d) +[\d.]+ [KMGT]iB +[\d.]+ [KMGT]iB$|^(device +field .* copy) +free +total$`)
 
 // limitOfTheMachine is which number that is.
 var limitOfTheMachine = regexp.MustCompile(`(?m)(free memory of the host:) .*$`)
