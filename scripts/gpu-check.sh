@@ -1027,7 +1027,7 @@ networks() {
 	# to and from pinned memory: the pinned path wants 80% of the slower of these from 1 MiB on.
 	timed networks-plan 120 $start "$bundle/halox" plan heat3d.yaml --set devices.count=1 --set exact=null
 	sed -n '/^networks between/,/^$/p' "$out/networks-plan.log" | tee "$dir/trials.txt"
-	for network in mpi mpi-device nccl; do
+	for network in mpi mpi-device nccl ipc; do
 		usable $network || continue
 		timed "networks-links-$network" 120 $start "$bundle/halox" bench links --backend cuda --exchange-network "$network" \
 			--sizes 8,64KiB,1MiB,4MiB,16MiB,64MiB --modes one-way,both-ways --record "$dir/links-$network.json" &&
@@ -1049,7 +1049,7 @@ networks() {
 	for how in "assisted 1" "fused 1" "blocked 4"; do
 		set -- $how
 		HALOX_DEVICES_COUNT=2 same "one-$1" "$1" "$2" "$bundle/halox"
-		for network in mpi mpi-device nccl; do
+		for network in mpi mpi-device nccl ipc; do
 			! usable $network || HALOX_DEVICES_COUNT=1 HALOX_EXCHANGE_NETWORK=$network same "two-$network-$1" "$1" "$2" $start "$bundle/halox"
 		done
 		# NCCL over its network, as between hosts: TCP here, where there is no other.

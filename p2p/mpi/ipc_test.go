@@ -21,18 +21,24 @@ import (
 	"github.com/halox/halox/streams"
 )
 
+// environments are the variables of tests on CPU devices and on emulated GPUs, which are skipped where there are none.
+var environments = []func(t *testing.T) []string{
+	func(*testing.T) []string { return nil },
+	func(t *testing.T) []string { return testdevices.Environment(t, 2) },
+}
+
 // Messages between processes of one host that map memory of each other, on CPU devices and on emulated GPUs.
 func TestHostMessages(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for i, env := range [][]string{nil, testdevices.Environment(t, 2)} {
+		for i, env := range environments {
 			for j, tc := range []struct {
 				program string
 				ranks   []int
 			}{{"mapped", []int{2, 3, 4}}, {"map errs", []int{3}}} {
 				for _, ranks := range testdevices.Some(1, tc.ranks) {
 					if testdevices.Turn(i+j, 1, 2) {
-						t.Run(fmt.Sprintf("%s/%d/%d", tc.program, len(env), ranks), func(t *testing.T) {
-							in.Done(t, testmpi.Job{Program: tc.program, Ranks: ranks, Env: env})
+						t.Run(fmt.Sprintf("%s/gpus=%t/%d", tc.program, i > 0, ranks), func(t *testing.T) {
+							in.Done(t, testmpi.Job{Program: tc.program, Ranks: ranks, Env: env(t)})
 						})
 					}
 				}
@@ -44,15 +50,20 @@ func TestHostMessages(t *testing.T) {
 // A process that sends nothing, or ends, keeps no other waiting beyond the limit, and is named.
 func TestLostHostMessages(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for _, env := range testdevices.Some(1, [][]string{testdevices.Environment(t, 2), nil}) {
-			in.Fails(t, testmpi.Job{Program: "map hangs", Ranks: 3, Env: env}, "<rank 0 after ",
-				"mpi: network ipc: waited ", "for message 0 of rank 2 on host ", "to reach 3, got 2")
-			words, job := []string(nil), testmpi.Job{Program: "map ends", Ranks: 3, Env: env}
-			if in.Hydra { // other launchers may end all before any process notices
-				job.Args = []string{"-disable-auto-cleanup"}
-				words = []string{"<rank 0 after ", "mpi: no heartbeat from rank 2 on host "}
+		for i, env := range environments {
+			if !testdevices.Turn(i, 0, 1) {
+				continue
 			}
-			in.Fails(t, job, words...)
+			t.Run(fmt.Sprintf("gpus=%t", i > 0), func(t *testing.T) {
+				in.Fails(t, testmpi.Job{Program: "map hangs", Ranks: 3, Env: env(t)}, "<rank 0 after ",
+					"mpi: network ipc: waited ", "for message 0 of rank 2 on host ", "to reach 3, got 2")
+				words, job := []string(nil), testmpi.Job{Program: "map ends", Ranks: 3, Env: env(t)}
+				if in.Hydra { // other launchers may end all before any process notices
+					job.Args = []string{"-disable-auto-cleanup"}
+					words = []string{"<rank 0 after ", "mpi: no heartbeat from rank 2 on host "}
+				}
+				in.Fails(t, job, words...)
+			})
 		}
 	})
 }
@@ -61,16 +72,20 @@ func TestLostHostMessages(t *testing.T) {
 func TestTryIPC(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for name, tc := range map[string]struct {
-			env  []string
-			want string
+			flags []string // of emulated GPUs; nil for CPU devices
+			want  string
 		}{
 			"CPU devices":   {nil, "<nil>"},
-			"GPUs":          {testdevices.Environment(t, 2), "<nil>"},
-			"cannot open":   {testdevices.Environment(t, 2, cudafake.WithoutIPC), "cuIpcOpenEventHandle: CUDA_ERROR"},
-			"does not pass": {testdevices.Environment(t, 2, cudafake.LyingIPC), "the bytes that arrive differ"},
+			"GPUs":          {[]string{}, "<nil>"},
+			"cannot open":   {[]string{cudafake.WithoutIPC}, "cuIpcOpenEventHandle: CUDA_ERROR"},
+			"does not pass": {[]string{cudafake.LyingIPC}, "the bytes that arrive differ"},
 		} {
 			t.Run(name, func(t *testing.T) {
-				r := in.Done(t, testmpi.Job{Program: "try ipc", Ranks: 2, Env: tc.env})
+				var env []string
+				if tc.flags != nil {
+					env = testdevices.Environment(t, 2, tc.flags...)
+				}
+				r := in.Done(t, testmpi.Job{Program: "try ipc", Ranks: 2, Env: env})
 				for line := range strings.Lines(r.Out) {
 					if strings.HasPrefix(line, "tried: ") && !strings.Contains(line, tc.want) {
 						t.Errorf("%q is missing:\n%s", tc.want, line)
