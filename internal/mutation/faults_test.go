@@ -41,7 +41,7 @@ var faults = []fault{
 	{"components a stride of elements apart, not of bytes", "halo/field.go",
 		`int64(component) * a.Layout.Bytes()`, `int64(component) * a.Layout.Length`},
 	{"a message unpacked from its start", "halo/exchanger.go",
-		`pack.Unpack(dst, p.Ghost, in.Span(p.Offset,`, `pack.Unpack(dst, p.Ghost, in.Span(0,`},
+		`pack.Unpack(dst, p.Ghost, in.Part(p.Offset,`, `pack.Unpack(dst, p.Ghost, in.Part(0,`},
 	{"rows as far apart as they are long", "kernels/pack/box_copier.go",
 		`a.Layout.Offset(box.Lo), a.Layout.Pitch,`, `a.Layout.Offset(box.Lo), int64(box.Size()[0]),`},
 	{"planes of a message that overlap", "kernels/pack/box_copier.go",

@@ -51,7 +51,7 @@ func TestHostMessages(t *testing.T) {
 func TestLostHostMessages(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for i, env := range environments {
-			if !testdevices.Turn(i, 0, 1) {
+			if !testdevices.Turn(i, 2, 2) {
 				continue
 			}
 			t.Run(fmt.Sprintf("gpus=%t", i > 0), func(t *testing.T) {
