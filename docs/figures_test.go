@@ -43,8 +43,8 @@ var withoutRecords = []string{
 	"h200x2/packing/hand-9.png", "h200x2/packing/ping-wu-10.png", "h200x2/packing/ping-wu-12.png",
 }
 
-// Pictures are what halox plot draws of the records, but for some pixels, since processors round differently. UPDATE=1
-// writes them.
+// Each picture is what halox plot draws from the records. A few pixels may differ, because processors round differently.
+// UPDATE=1 writes the pictures.
 func TestPicturesDrawWhatRecordsSay(t *testing.T) {
 	halox, dir := filepath.Join(t.TempDir(), "halox"), t.TempDir()
 	shell(t, root(t), "go build -o "+halox+" ./cmd/halox")

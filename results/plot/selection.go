@@ -25,6 +25,7 @@ type selection struct {
 // nothing is an error that also matches ErrNothing.
 type nothing struct{ error }
 
+// Is reports whether target is ErrNothing.
 func (nothing) Is(target error) bool { return target == ErrNothing }
 
 // selectRows returns the rows that satisfy all conditions. It notes records that did not reach their end.
