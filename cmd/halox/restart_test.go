@@ -18,6 +18,7 @@ import (
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
+	"github.com/halox/halox/internal/vtk"
 	"github.com/halox/halox/results"
 )
 
@@ -214,20 +215,29 @@ func TestCheckpointsOnRequest(t *testing.T) {
 	}
 }
 
-// Runs of several processes continue on another number of them.
+// Runs of several processes continue on another number of them, with the outputs of an unbroken run.
 func TestRestartOfProcesses(t *testing.T) {
 	testdevices.InTurn(t, 1, 2)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		c := resumable[3]
+		c, dir := resumable[3], t.TempDir()
+		c.text += "output: {probes: [{at: [0.5, 0.5], every: 2, file: " + filepath.Join(dir, "p.csv") + "}], series: [{every: 4, folder: " + dir + "}]}\n"
 		want, _ := whole(t, c.text, c.fields, "--set", "stop.iterations=41")
-		dir, config := t.TempDir(), write(t, "c.yaml", c.text)
-		for part, ranks := range []int{2, 3, 1} {
+		probes, config := content(t, filepath.Join(dir, "p.csv")), write(t, "c.yaml", c.text)
+		for part, ranks := range []int{2, 1, 3} {
 			launchHalox(t, in, ranks, nil, "run", config, "--restart", "--set", "checkpoint.folder="+filepath.Join(dir, "saved"),
 				"--set", "checkpoint.every.steps=6", "--set", fmt.Sprint("stop.iterations=", []int{8, 22, 41}[part]),
 				"--set", "devices.backend=host", "--set", "output.field.u="+filepath.Join(dir, "u.npy")).Succeeds(t)
 		}
-		if !bytes.Equal(content(t, filepath.Join(dir, "u.npy")), want[0]) {
+		if !bytes.Equal(content(t, filepath.Join(dir, "u.npy")), want[0]) || !bytes.Equal(content(t, filepath.Join(dir, "p.csv")), probes) {
 			t.Error("other bits")
+		}
+		series := test.Must(filepath.Glob(filepath.Join(dir, "*.pvd")))(t)[0]
+		frames := test.Must(vtk.ReadCollection(series))(t)
+		for _, f := range frames {
+			test.Must(vtk.Open(filepath.Join(dir, f.File)))(t)
+		}
+		if len(frames) != 11 {
+			t.Errorf("%s has %d frames: %v", series, len(frames), frames)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package series
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,7 +191,7 @@ func (f *vtiFormat) name(step int64) string {
 
 func (f *vtiFormat) frames(all []entry) (frames []vtk.Frame) {
 	for _, e := range all {
-		frames = append(frames, vtk.Frame{Time: e.Time, File: f.name(e.Step)})
+		frames = append(frames, vtk.Frame{Time: e.Time, File: cmp.Or(e.File, f.name(e.Step))})
 	}
 	return frames
 }
@@ -203,7 +204,7 @@ func (f *vtiFormat) start(step int64) (all []entry, err error) {
 	for _, one := range frames {
 		if m := regexp.MustCompile(stepIn + `\.p?vti$`).FindStringSubmatch(one.File); m != nil {
 			if n, _ := strconv.ParseInt(m[1], 10, 64); step > 0 && n <= step {
-				all = append(all, entry{n, one.Time})
+				all = append(all, entry{n, one.Time, one.File}) // of another number of processes
 			}
 		}
 	}

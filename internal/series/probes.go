@@ -101,13 +101,24 @@ func boxesOf(points []domain.Vec) (all []domain.Box) {
 	return all
 }
 
-// Start begins the file before the first step of a run. If the run continues after a step, rows up to it stay.
-func (p *Probes) Start(step int64) error {
-	if p.last = -1; p.run.Place.Processes.Rank != 0 {
-		return nil
+// Start begins the file before the first step of a run. If the run continues after a step, rows up to it stay. All
+// processes call it.
+func (p *Probes) Start(ctx context.Context, step int64) (err error) {
+	processes := p.run.Place.Processes
+	if p.last = -1; processes.Rank == 0 {
+		if err = p.start(step); err == nil {
+			p.run.checkGap(p.output(), p.spec.Every, p.last, step)
+		}
+		err = p.fail(err)
 	}
-	return p.fail(p.start(step))
+	if err = processes.Agree(ctx, "begin probes", err); err != nil {
+		return err
+	}
+	p.last, err = mpi.Broadcast(ctx, processes, "begin probes", p.last, 0) // others do not read the file
+	return err
 }
+
+func (p *Probes) output() string { return "output.probes " + p.spec.File }
 
 func (p *Probes) start(step int64) error {
 	header := append([]string{"step", "time"}, p.Columns...)
@@ -158,7 +169,7 @@ func (p *Probes) fail(err error) error {
 		return nil
 	}
 	_ = p.Close()
-	return p.run.Failed("output.probes "+p.spec.File, err)
+	return p.run.Failed(p.output(), err)
 }
 
 // Event returns the event that writes a row.

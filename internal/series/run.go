@@ -24,6 +24,7 @@ type Run struct {
 	Length     float64                            // time of a step; 0 if it changes, or for problems without time
 	Time       func() float64                     // time after the last step; nil for problems without time
 	Failed     func(output string, e error) error // called on rank 0 if an output fails; the run ends with its error
+	Warn       func(e error)                      // called on rank 0
 }
 
 // A Field is a field by name.
@@ -92,6 +93,13 @@ func (e Every) next(length float64) func(step int64) int64 {
 			n++
 		}
 		return at(n)
+	}
+}
+
+// checkGap warns unless an output whose last step is given, -1 if it has none, has all steps before a restart.
+func (r *Run) checkGap(output string, every Every, last, restart int64) {
+	if missing := every.next(r.Length)(last); missing < restart {
+		r.Warn(fmt.Errorf("%s: the steps from %d to the restart at step %d are missing", output, missing, restart))
 	}
 }
 

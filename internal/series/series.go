@@ -26,6 +26,7 @@ type SeriesSpec struct {
 type entry struct {
 	Step int64
 	Time float64
+	File string // of format vti; "" if its name is that of this run
 }
 
 // A format writes the files of a series. Files are complete or absent.
@@ -78,8 +79,15 @@ func (r *Run) selected(spec *SeriesSpec) (s selection) {
 
 // isDue reports whether the series has an output after a step, which it does not have yet.
 func (s *series) isDue(step int64) bool {
-	n := len(s.entries)
-	return s.spec.Every.next(s.run.Length)(step-1) == step && (n == 0 || s.entries[n-1].Step < step)
+	return s.spec.Every.next(s.run.Length)(step-1) == step && s.last() < step
+}
+
+// last returns the step of the last entry, -1 if there is none.
+func (s *series) last() int64 {
+	if n := len(s.entries); n > 0 {
+		return s.entries[n-1].Step
+	}
+	return -1
 }
 
 // read returns a source that reads fields.

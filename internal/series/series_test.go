@@ -25,6 +25,7 @@ type run struct {
 	field  *halo.Field
 	steps  int64
 	failed []string
+	warned []string
 	stop   error // of failed outputs
 }
 
@@ -41,13 +42,24 @@ func newRun(t *testing.T) *run {
 		Failed: func(output string, err error) error {
 			r.failed = append(r.failed, output+": "+err.Error())
 			return r.stop
-		}}
+		},
+		Warn: func(err error) { r.warned = append(r.warned, err.Error()) }}
 	return r
 }
 
 func (r *run) step(t *testing.T, step int64) {
 	r.steps = step
 	test.Check(t, halo.FillPoints(r.field, func(domain.Vec) float64 { return float64(step) }))
+}
+
+// hasWarned checks the warnings about steps that are missing.
+func (r *run) hasWarned(t *testing.T, steps ...string) {
+	t.Helper()
+	if !slices.EqualFunc(r.warned, steps, func(warning, missing string) bool {
+		return strings.HasSuffix(warning, ": the steps "+missing+" are missing")
+	}) {
+		t.Errorf("warnings %q, not %q", r.warned, steps)
+	}
 }
 
 // open starts a series after a step, and returns the function that runs to other steps.
@@ -157,6 +169,9 @@ func TestSeriesContinue(t *testing.T) {
 			test.Check(t, w.Close())
 			check(0, 10, 30, 40, 50)
 
+			w, _ = r.open(t, spec, 61)
+			test.Check(t, w.Close())
+			r.hasWarned(t, "from 20 to the restart at step 25", "from 60 to the restart at step 61")
 			w, do = r.open(t, spec, 0)
 			r.stop = errors.New("told to stop")
 			test.Check(t, os.RemoveAll(folder))
@@ -184,7 +199,7 @@ func TestProbesContinue(t *testing.T) {
 	spec := series.ProbeSpec{File: file, Every: series.Every{Time: 2}, Fields: []string{"u"}, At: []float64{2.4, 9, -1}, KeepRows: true}
 	to := func(after int64, steps ...int64) *series.Probes {
 		p := test.Must(series.NewProbes(r.Run, spec))(t)
-		test.Check(t, p.Start(after))
+		test.Check(t, p.Start(t.Context(), after))
 		for _, step := range steps {
 			r.step(t, step)
 			test.Check(t, p.Event().Do(t.Context(), scheme.Result{Check: scheme.Check{Step: step}}))
@@ -200,8 +215,13 @@ func TestProbesContinue(t *testing.T) {
 	if got := string(test.Must(os.ReadFile(file))(t)); got != want || p.Values(4)[0] != 4 || p.Values(5) != nil {
 		t.Errorf("%q, %v", got, p.Values(4))
 	}
+	to(16) // the row of step 16 is due
+	to(17)
+	test.Check(t, os.Remove(file))
+	to(4)
+	r.hasWarned(t, "from 16 to the restart at step 17", "from 0 to the restart at step 4")
 	spec.At[0] = 3
-	test.Check(t, test.Must(series.NewProbes(r.Run, spec))(t).Start(4))
+	test.Check(t, test.Must(series.NewProbes(r.Run, spec))(t).Start(t.Context(), 4))
 	if len(r.failed) != 1 || !strings.Contains(r.failed[0], "must have the columns of this run") {
 		t.Errorf("%q", r.failed)
 	}

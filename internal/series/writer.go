@@ -146,7 +146,9 @@ func (w *Writer) Start(ctx context.Context, step int64) error {
 	for _, s := range w.all {
 		var err error
 		if w.processes.Rank == 0 {
-			s.entries, err = s.format.start(step)
+			if s.entries, err = s.format.start(step); err == nil {
+				w.run.checkGap("output.series "+s.format.file(), s.spec.Every, s.last(), step)
+			}
 		}
 		if err = w.processes.Agree(ctx, "begin a series", err); err != nil {
 			return fmt.Errorf("output.series %s: %w", s.format.file(), err)
@@ -174,7 +176,7 @@ func (w *Writer) Event() *scheme.Event {
 
 func (w *Writer) do(ctx context.Context, so scheme.Result) error {
 	begin, step := time.Now(), so.Step
-	e := entry{step, w.run.now(step)}
+	e := entry{Step: step, Time: w.run.now(step)}
 	defer func() { w.waited += time.Since(begin) }()
 	if err := w.wait(); err != nil {
 		return err

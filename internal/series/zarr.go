@@ -60,7 +60,7 @@ func (f *zarrFormat) start(step int64) (all []entry, err error) {
 	}
 	for i, n := range steps {
 		if i < len(times) && int64(n) <= step {
-			all = append(all, entry{int64(n), times[i]})
+			all = append(all, entry{Step: int64(n), Time: times[i]})
 		}
 	}
 	for i := range f.fields {

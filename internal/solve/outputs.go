@@ -55,13 +55,16 @@ func (s *Run) openOutputs(ctx context.Context, r *results.Run) (o *liveOutputs, 
 	o = &liveOutputs{}
 	config := s.config.Output
 	run := Outputs(s.Setup)
+	run.Warn = func(e error) {
+		command.Of(ctx).Warn(e)
+		r.Warnings = append(r.Warnings, e.Error())
+	}
 	run.Failed = func(output string, e error) error {
 		e = fmt.Errorf("%s: %w", output, e)
 		if config.OnError == configs.OnErrorStop {
 			return e
 		}
-		command.Of(ctx).Warn(e)
-		r.Warnings = append(r.Warnings, e.Error())
+		run.Warn(e)
 		return nil
 	}
 	if s.config.TimeStep() > 0 {
@@ -104,10 +107,12 @@ func (s *Run) openOutputs(ctx context.Context, r *results.Run) (o *liveOutputs, 
 		o.probes, o.events = append(o.probes, probes), append(o.events, probes.Event())
 	}
 	for _, p := range o.probes {
-		err = errors.Join(err, p.Start(s.solver.Done()))
+		if err := p.Start(ctx, s.solver.Done()); err != nil {
+			return o, err
+		}
 	}
-	if err := s.Place.Agree(ctx, "begin the outputs", err); err != nil || len(config.Series) == 0 {
-		return o, err
+	if len(config.Series) == 0 {
+		return o, nil
 	}
 	if o.writer, err = series.NewWriter(ctx, run, Series(s.config, fields)); err != nil {
 		return o, err
