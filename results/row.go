@@ -102,7 +102,7 @@ func (r Row) Transfer(bytes int64, time, plain Sample) Row {
 		return r
 	}
 	return r.Value(CopyTime, plain).Value(CopyRate, plain.Under(float64(bytes)/1e3)).
-		Value(Share, time.Under(plain.Median))
+		Value(Share, plain.Over(time))
 }
 
 // Join returns the row with the labels, values and remarks of another after its own.

@@ -79,7 +79,7 @@ func TestSampleInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(rapid.Float64Range(1e-3, 1e6), 1, 60).Draw(t, "all")
 		s := NewSample(all)
-		for _, s := range []Sample{s, s.Scale(0.5), s.Under(10)} {
+		for _, s := range []Sample{s, s.Scale(0.5), s.Under(10), s.Over(s.Scale(2)), s.Under(3).Over(s)} {
 			if !(s.Min <= s.Q1 && s.Q1 <= s.Median && s.Median <= s.Q3 && s.Q3 <= s.Max) || s.N != len(all) {
 				t.Fatalf("%+v", s)
 			}
@@ -89,6 +89,21 @@ func TestSampleInOrder(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A ratio is as uncertain as both of its quantities, and at most as their extremes allow.
+func TestRatioHasBothSpreads(t *testing.T) {
+	steady, wild := NewSample([]float64{100, 100, 101, 99, 100, 100}), NewSample([]float64{50, 300, 400, 100, 200, 150})
+	for _, tc := range []struct{ of, to Sample }{{steady, wild}, {wild, steady}, {wild, wild.Scale(2)}} {
+		lo, hi, ok := tc.of.Over(tc.to).Interval()
+		ratio := tc.of.Median / tc.to.Median
+		if !ok || lo > ratio*math.Sqrt(1/3.) || hi < ratio*2 || lo < tc.of.Min/tc.to.Max || hi > tc.of.Max/tc.to.Min {
+			t.Errorf("%v over %v is between %v and %v, %t", tc.of, tc.to, lo, hi, ok)
+		}
+	}
+	if wild.Over(wild) != Exact(1) || steady.Over(Exact(3)).N != 1 || steady.Over(Sample{}).N != 0 {
+		t.Error("over itself, and over fewer measurements")
+	}
 }
 
 func TestConverged(t *testing.T) {

@@ -115,6 +115,23 @@ func (s Sample) Under(number float64) Sample {
 	return t
 }
 
+// Over returns the ratio of two positive quantities that were measured independently: its spread is that of both, added
+// as relative errors are, and it has an interval if both have one. The ratio of a sample to itself is exactly 1.
+func (s Sample) Over(t Sample) Sample {
+	if s == t {
+		return Exact(1)
+	}
+	end := func(sign, of, to float64) float64 { // of the ratio, away from that of the medians by both relative errors
+		return s.Median / t.Median * math.Exp(sign*math.Hypot(math.Log(s.Median/max(of, 0)), math.Log(t.Median/max(to, 0))))
+	}
+	r := Sample{N: min(s.N, t.N), Median: s.Median / t.Median, Q1: end(-1, s.Q1, t.Q3), Q3: end(1, s.Q3, t.Q1),
+		Min: end(-1, s.Min, t.Max), Max: end(1, s.Max, t.Min)}
+	if _, _, ok := r.Interval(); ok {
+		r.Lo, r.Hi = end(-1, s.Lo, t.Hi), end(1, s.Hi, t.Lo)
+	}
+	return r
+}
+
 func (s Sample) each(f func(float64) float64) Sample {
 	t := Sample{N: s.N, Median: f(s.Median), Q1: f(s.Q1), Q3: f(s.Q3), Min: f(s.Min), Max: f(s.Max)}
 	if _, _, ok := s.Interval(); ok {

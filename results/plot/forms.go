@@ -256,18 +256,19 @@ func (s *selection) scaling(k kind) (Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	up := Curves{XLabel: x.title(), YLabel: "speed-up", LinearX: true, LinearY: true}
+	up := Curves{XLabel: x.title(), YLabel: "speed-up over one device", LinearX: true, LinearY: true}
 	eff := Curves{XLabel: x.title(), YLabel: "efficiency (%)", LinearX: true, LinearY: true}
 	bars, late, most := false, false, 1.0
 	all := s.series(k.by, x)
 	mode := s.rows[0].Text("mode")
 	k.title = strings.TrimSpace(mode + " " + k.title)
 	k.title = strings.ToUpper(k.title[:1]) + k.title[1:]
-	alone := map[string]float64{} // by problem, the rate of the fastest on one device
+	alone := map[string]results.Sample{} // by problem, the rate of the fastest on one device
 	if mode != "weak" {
 		for _, one := range all {
-			if rates := one.rates(x); len(rates) > 0 && rates[0].x == 1 {
-				alone[one.problem] = max(alone[one.problem], rates[0].y.Median)
+			rates := one.rates(x)
+			if len(rates) > 0 && rates[0].x == 1 && rates[0].y.Median > alone[one.problem].Median {
+				alone[one.problem] = rates[0].y
 			}
 		}
 	}
@@ -285,7 +286,7 @@ func (s *selection) scaling(k kind) (Chart, error) {
 		return nil, fmt.Errorf("%w: no row has devices and speedup, updates or step, only %s", ErrNothing, s.have())
 	}
 	if len(alone) > 0 {
-		s.notes = append(s.notes, "over the fastest on one device")
+		up.YLabel, eff.YLabel = "speed-up over the fastest on one device", "efficiency over the same scheme (%)"
 	}
 	ideal := func(first, last float64) Curve {
 		return Curve{Name: "ideal", X: []float64{1, most}, Y: []float64{first, last}, Bound: true}
@@ -296,26 +297,27 @@ func (s *selection) scaling(k kind) (Chart, error) {
 	}
 	s.remark(0, 0, bars)
 	if mode == "weak" { // the speed-up says the same
-		eff.Title, eff.Note, eff.Narrow = s.title(k), s.note(), true
+		eff.Title, eff.Note = s.title(k), s.note()
 		return eff, nil
 	}
 	return Panels{Title: s.title(k), Note: s.note(), Panels: []Curves{up, eff}}, nil
 }
 
-// scaled returns the speed-ups over a rate on one device, and the efficiencies in percent. Without the rate they are those
-// of the rows, or are relative to the fewest devices of the series.
-func (s series) scaled(x axis, alone float64) (speedups, efficiencies []point) {
-	if rates := s.rates(x); alone > 0 && len(rates) > 0 {
-		for _, p := range rates {
-			speedups = append(speedups, point{p.x, p.y.Scale(1 / alone)})
-		}
-	} else if speedups, efficiencies = s.metric(x, results.SpeedUp, 1), s.metric(x, results.Efficiency, 100); len(speedups) == 0 {
-		speedups = relative(rates)
+// scaled returns the speed-ups over a rate on one device, and the efficiencies in percent, which are those of the rows, or
+// relative to the fewest devices of the series. So are the speed-ups without that rate.
+func (s series) scaled(x axis, alone results.Sample) (speedups, efficiencies []point) {
+	rates := s.rates(x)
+	speedups, efficiencies = s.metric(x, results.SpeedUp, 1), s.metric(x, results.Efficiency, 100)
+	if len(speedups) == 0 && len(rates) > 0 {
+		speedups = relative(rates, rates[0].y, rates[0].x)
 	}
 	if len(efficiencies) == 0 {
 		for _, p := range speedups {
 			efficiencies = append(efficiencies, point{p.x, p.y.Scale(100 / p.x)})
 		}
+	}
+	if alone.N > 0 && len(rates) > 0 {
+		speedups = relative(rates, alone, 1)
 	}
 	return speedups, efficiencies
 }
@@ -338,10 +340,10 @@ func (s series) rates(x axis) []point {
 	return rates
 }
 
-// relative returns rates relative to that of the fewest devices, which counts as their number.
-func relative(rates []point) (speedups []point) {
+// relative returns rates over one that counts as so many devices.
+func relative(rates []point, over results.Sample, devices float64) (speedups []point) {
 	for _, p := range rates {
-		speedups = append(speedups, point{p.x, p.y.Scale(rates[0].x / rates[0].y.Median)})
+		speedups = append(speedups, point{p.x, p.y.Over(over).Scale(devices)})
 	}
 	return speedups
 }

@@ -312,5 +312,5 @@ func (t traffic) compare(row results.Row, best, plain results.Sample) results.Ro
 	copyRate := plain.Under(float64(t.message) / 1e3)
 	rate := best.Under(float64(t.device) / 1e3)
 	return row.Value(results.Rate, rate).Value(results.CopyTime, plain).Value(results.CopyRate, copyRate).
-		Value(results.Share, rate.Scale(1/copyRate.Median))
+		Value(results.Share, rate.Over(copyRate))
 }

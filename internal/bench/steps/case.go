@@ -75,7 +75,7 @@ func (c stepCase) values(row results.Row, step, copyRate results.Sample, operati
 	return row.Value(results.Step, step).
 		Value(results.Updates, step.Under(c.points()*1e6)).
 		Value(results.GFLOPS, step.Under(c.points()*float64(operations)/1e3)).
-		Value(results.CopyRate, copyRate).Value(results.Share, rate.Scale(1/copyRate.Median))
+		Value(results.CopyRate, copyRate).Value(results.Share, rate.Over(copyRate))
 }
 
 // maxPoints is the maximum number of points of a grid.

@@ -409,7 +409,11 @@ func (s saved) bytes(v *saver) int64 {
 // takes copied microseconds if there is one, divided by the row's.
 func (s saved) plain(v *saver, row results.Row, files results.Sample, copied float64) results.Row {
 	time, _ := row.Get(results.Time)
+	share := files.Over(time)
+	if copied > files.Median {
+		share = time.Under(copied)
+	}
 	return row.Value(results.FileTime, files).
 		Value(results.FileRate, files.Under(float64(v.Status().Bytes)/1e3)).
-		Value(results.Share, time.Under(max(files.Median, copied)))
+		Value(results.Share, share)
 }

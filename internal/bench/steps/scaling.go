@@ -41,7 +41,8 @@ func ScalingCommand() bench.Command {
 devices: the speed-up is the time per step on one device divided by the time on n. Weak scaling
 gives each device a cube with --points along each axis, adjacent along the grid's last axis
 first: the speed-up is n times that ratio. The efficiency is the speed-up divided by n. Each
-scheme is compared with itself. Scheme auto is the one that halox run takes. If --device-counts
+scheme is compared with itself; only halox plot draws the speed-up of strong scaling over the
+fastest scheme on one device. Scheme auto is the one that halox run takes. If --device-counts
 does not include 1, its smallest number counts as ideal. --exchange-steps 1,4 gives one curve
 per number of steps between two exchanges, and --stencils 7-point,19-point one per stencil.
 
@@ -198,16 +199,15 @@ func compareScaling(rows []results.Row) (compared []results.Row) {
 		if row.Text("mode") == weakScaling {
 			times = devices
 		}
-		speedup := step.Under(base * times)
+		speedup := base.Over(step).Scale(times)
 		compared = append(compared, row.Value(results.SpeedUp, speedup).Value(results.Efficiency,
 			speedup.Scale(1/devices)))
 	}
 	return compared
 }
 
-// fewest returns the number of devices, and the time of a step, of the row with the
-// fewest devices on the curve of a row.
-func fewest(rows []results.Row, of results.Row) (devices, step float64) {
+// fewest returns the number of devices, and the time of a step, of the row with the fewest devices on the curve of a row.
+func fewest(rows []results.Row, of results.Row) (devices float64, step results.Sample) {
 	curve := func(row results.Row) (name [8]string) {
 		for i, label := range []string{"scheme", "order", "path", "points", "precision", "mode", "stencil",
 			"steps_per_exchange"} {
@@ -218,7 +218,7 @@ func fewest(rows []results.Row, of results.Row) (devices, step float64) {
 	for _, row := range rows {
 		n, _ := row.Float("devices")
 		if s, ok := row.Get(results.Step); ok && curve(row) == curve(of) && (devices == 0 || n < devices) {
-			devices, step = n, s.Median
+			devices, step = n, s
 		}
 	}
 	return devices, step

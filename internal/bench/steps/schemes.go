@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -217,22 +216,21 @@ func problemOf(row results.Row) [5]string {
 		row.Text("sums")}
 }
 
-// best returns the shortest step of the selected rows, infinity if there are none.
-func best(rows []results.Row, meant func(results.Row) bool) float64 {
-	shortest := math.Inf(1)
+// best returns the shortest step of the selected rows, empty if there are none.
+func best(rows []results.Row, meant func(results.Row) bool) (shortest results.Sample) {
 	for _, row := range rows {
-		if step, ok := row.Get(results.Step); ok && meant(row) {
-			shortest = min(shortest, step.Median)
+		step, ok := row.Get(results.Step)
+		if ok && meant(row) && (shortest.N == 0 || step.Median < shortest.Median) {
+			shortest = step
 		}
 	}
 	return shortest
 }
 
-// over adds to a row its speed-up over a time in microseconds.
-func over(row results.Row, m results.Metric, us float64) results.Row {
-	step, ok := row.Get(results.Step)
-	if !ok || math.IsInf(us, 1) {
-		return row
+// over adds to a row its speed-up over a step.
+func over(row results.Row, m results.Metric, other results.Sample) results.Row {
+	if step, ok := row.Get(results.Step); ok {
+		row = row.Value(m, other.Over(step)) // omitted without the other
 	}
-	return row.Value(m, step.Under(us))
+	return row
 }
