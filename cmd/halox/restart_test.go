@@ -205,13 +205,14 @@ func TestCheckpointsOnRequest(t *testing.T) {
 	if *r.Run.Checkpoints.Step != int64(r.Run.Iterations) || steps()[0] != int64(r.Run.Iterations) {
 		t.Errorf("at the wall time: %+v, steps %v", r.Run.Checkpoints, steps())
 	}
-	_, r = run(t, small, slices.Concat(args[2:], []string{"--set", "stop.wall_time=5s", "--set", "checkpoint.every.minutes=0.001"})...)
-	if n := r.Run.Checkpoints.Written; n < 3 {
-		t.Errorf("%d checkpoints in 5 seconds, one each 60 ms", n)
-	}
-	code, _, stderr := cli(slices.Concat(args, []string{"--set", "stop.wall_time=50ms", "--set", "checkpoint.grace=1ns"})...)
-	if code != int(command.NotSaved) || !strings.Contains(stderr, "was not written within 1ns") {
-		t.Errorf("exit code %d: %s", code, stderr)
+	before := len(steps())
+	p := start(t, "", "", slices.Concat(args, []string{"--set", "checkpoint.every.minutes=0.001"})...)
+	await(t, func() bool { return len(steps()) >= before+3 })
+	p.stopped(t, syscall.SIGTERM)
+	p = start(t, "", "", slices.Concat(args, []string{"--set", "stop.wall_time=50ms", "--set", "checkpoint.grace=1ns"})...)
+	<-p.ended // with the checkpoint that it has given up
+	if code := p.cmd.ProcessState.ExitCode(); code != int(command.NotSaved) || !strings.Contains(p.out.String(), "was not written within 1ns") {
+		t.Errorf("exit code %d: %s", code, &p.out)
 	}
 }
 
