@@ -64,7 +64,7 @@ Keys may be nested or have dots: ` + "`grid: {size: [8, 8]}` and `grid.size: [8,
 A whole number may be written 5, 5.0 or 5e0.
 The environment overrides the file, and ` + "`--set key=value`" + ` overrides both.
 The variable of ` + "`grid.size` is `HALOX_GRID_SIZE`, that of `boundary.x-` is `HALOX_BOUNDARY_X_MINUS`" + `.
-A key set to null takes its default. [Norms](norms.md#norms) defines those of ` + "`stop.norm`" + ` by formulas.
+A key set to null takes its default; ` + "`--set checkpoint=null`" + ` resets a section. [Norms](norms.md#norms) defines those of ` + "`stop.norm`" + ` by formulas.
 
 | key | default | must be | meaning |
 |---|---|---|---|

@@ -38,6 +38,7 @@ func TestPrecedence(t *testing.T) {
 		{"last override", file, configs.Options{Set: []string{"stop.iterations=4", "stop.iterations=5"}}, 5},
 		{"override of a section", file, configs.Options{Set: []string{"stop={iterations: 6, norm: l2}"}}, 6},
 		{"null is the default", file, configs.Options{Set: []string{"stop.iterations=null"}}, 1000},
+		{"null resets a section", file, configs.Options{Set: []string{"stop.iterations=5", "stop=null", "stop.norm=l2"}}, 1000},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := load(t, c.text, c.o).Stop.Iterations; got != c.want {
@@ -123,7 +124,7 @@ func TestMessagesOfEnvironmentAndOverrides(t *testing.T) {
 		{"override of a section", nil, []string{"stop=l2"},
 			`--set: stop: must have keys with values: iterations, time, wall_time, field, tolerance, norm, check_every, sums, got "l2"`},
 		{"an axis given twice", nil, []string{"boundary={x: periodic, x: neumann}"}, `--set: boundary.x: must be given once`},
-		{"override of a section by null", nil, []string{"stop=null"}, "--set: stop: must be a single key to be reset, such as stop.iterations, got null"},
+		{"a section that must be set", nil, []string{"grid=null"}, "test.yaml: grid.size: must be set: 1 to 3 whole numbers of at least 1, as [nx], [nx, ny] or [nx, ny, nz]"},
 		{"override with a leading zero", nil, []string{"stop.iterations=016"}, "--set: stop.iterations: must be a whole number of at least 1, got 016"},
 		{"override not YAML", nil, []string{"stop={"}, `--set: stop: not YAML: did not find expected node content, got "{"`},
 		{"both in order", []string{"HALOX_STOP_NORM=l3"}, []string{"precision=1"},

@@ -164,11 +164,12 @@ var keys = slices.Concat([]key{
 	{name: "measure", must: namesMust + "reductions of formulas, as sum(u)",
 		about: "Numbers that are reduced from the fields, at the start, at the end and at each check with a history: " +
 			"[sum, mean, max, min or l2](equations.md#measures) of formulas."},
-	{name: "stop.iterations", def: "1000", least: 1, about: "Maximum number of steps."},
+	{name: "stop.iterations", def: "1000", least: 1, about: "Maximum number of steps; with `stop.time` no limit by default."},
 	{name: "stop.time", must: "a positive number",
 		about: "Time at which a run ends; steps shrink so that a whole number ends there."},
 	{name: "stop.wall_time", must: "a duration such as 90s, 5m or 2h",
-		about: "Time for steps, after which the run ends between two of them and writes its outputs."},
+		about: "Time for steps, after which the run ends between two of them and writes its outputs. " +
+			"The exit code is 0, and the record has [`stopped: wall time`](exit-codes.md#runs-that-are-not-complete)."},
 	{name: "stop.field", must: "the name of a field",
 		about: "Field whose norms are taken, for the tolerance, the summary and the record; without it all fields."},
 	{name: "stop.tolerance", must: "a positive number, or null for none",

@@ -411,7 +411,8 @@ func setLayer(overrides []string, problems *Problems) layer {
 	return resolveAxes(settings)
 }
 
-// override reads one override. If the key is a section, the value must be a mapping.
+// override reads one override. If the key is a section, the value must be a mapping, or null for the defaults of all
+// its keys.
 func (c *collector) override(text string) {
 	from := origin{source: c.source}
 	key, value, ok := strings.Cut(text, "=")
@@ -430,7 +431,11 @@ func (c *collector) override(text string) {
 		return
 	}
 	if isSection(key) && node.ShortTag() == "!!null" {
-		c.problems.add(from, key, node, "must be a single key to be reset, such as %s", below(key)[0])
+		for _, k := range keys {
+			if strings.HasPrefix(k.name, join(key, "")) {
+				c.settings[k.name] = setting{key, node, from}
+			}
+		}
 		return
 	}
 	c.entry("", scalar(key), node)

@@ -155,6 +155,7 @@ func TestRestartRejects(t *testing.T) {
 		{[]string{"--set", saved}, command.Config, "checkpoints of another run"},
 		{[]string{"--set", "checkpoint.folder=" + write(t, "file", "") + "/saved"}, command.Config, "/saved: mkdir "},
 		{[]string{"--restart", folder, "--set", "devices.count=2", "--set", "stop.iterations=9"}, 0, "continuing from step 5"},
+		{[]string{"--restart", folder, "--set", "stop.iterations=3"}, 0, "stop.iterations: must be more than 5 to run further steps, got 3"},
 	} {
 		args := append([]string{"run", write(t, "c.yaml", text)}, c.args...)
 		if code, _, stderr := cli(args...); code != int(c.code) || !strings.Contains(stderr, c.says) {

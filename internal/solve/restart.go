@@ -76,6 +76,9 @@ func Restarted(
 		return nil, c, command.As(command.Config, fmt.Errorf("--restart: %s: %w", saved.Path, err))
 	}
 	fmt.Fprintf(notes, "continuing from step %d: %s\n", saved.Step, saved.Path)
+	if most := c.Stop.Iterations; saved.Step > int64(most) {
+		fmt.Fprintf(notes, "stop.iterations: must be more than %d to run further steps, got %d\n", saved.Step, most)
+	}
 	return from, c, nil
 }
 
