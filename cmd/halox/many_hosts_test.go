@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -182,30 +183,72 @@ func TestNetnsManyHosts(t *testing.T) {
 	})
 }
 
-// The batch script of the page can be read by bash, and by sbatch where that is.
-func TestBatchScriptOfManyHosts(t *testing.T) {
-	_, script, found := strings.Cut(page(t, "docs/how-to/run-on-a-cluster.md"), "```bash\n")
+// scriptOf returns the first block of a language on a page.
+func scriptOf(t *testing.T, name, language string) string {
+	t.Helper()
+	_, script, found := strings.Cut(page(t, name), "```"+language+"\n#!")
 	script, _, _ = strings.Cut(script, "```")
-	if !found || !strings.HasPrefix(script, "#!/bin/bash\n#SBATCH ") {
-		t.Fatalf("the page has the script %q", script)
+	if !found {
+		t.Fatalf("%s has no script for %s", name, language)
 	}
-	file := write(t, "job.sh", script)
-	if out, err := exec.Command("bash", "-n", file).CombinedOutput(); err != nil {
-		t.Errorf("bash: %v: %s", err, out)
-	}
-	for line := range strings.Lines(script) {
-		if strings.HasPrefix(line, "#SBATCH") && !regexp.MustCompile(`^#SBATCH --[a-z-]+=[\w:]+\n$`).MatchString(line) {
-			t.Errorf("an option for sbatch: %q", line)
+	return "#!" + script
+}
+
+// The batch scripts of the pages can be read by bash, and by sbatch where that is.
+func TestBatchScripts(t *testing.T) {
+	for _, name := range []string{"docs/how-to/run-on-a-cluster.md", "docs/how-to/run-for-days.md"} {
+		script := scriptOf(t, name, "bash")
+		file := write(t, "job.sh", script)
+		if out, err := exec.Command("bash", "-n", file).CombinedOutput(); err != nil {
+			t.Errorf("%s: bash: %v: %s", name, err, out)
 		}
-	}
-	t.Run("sbatch", func(t *testing.T) {
-		if err := exec.Command("sinfo").Run(); err != nil {
-			t.Skip("SKIPPED: no Slurm works here, to read the script: ", err)
+		for line := range strings.Lines(script) {
+			if strings.HasPrefix(line, "#SBATCH") && !regexp.MustCompile(`^#SBATCH --[a-z-]+=[\w:]+\n$`).MatchString(line) {
+				t.Errorf("%s: an option for sbatch: %q", name, line)
+			}
+		}
+		if exec.Command("sinfo").Run() != nil {
+			continue // no Slurm works here, to read the script
 		}
 		if out, err := exec.Command("sbatch", "--test-only", file).CombinedOutput(); err != nil {
-			t.Errorf("sbatch --test-only: %v: %s", err, out)
+			t.Errorf("%s: sbatch --test-only: %v: %s", name, err, out)
 		}
-	})
+	}
+}
+
+// The job of the page submits itself again after its wall time, and only then.
+func TestJobThatSubmitsItself(t *testing.T) {
+	script := strings.Replace(scriptOf(t, "docs/how-to/run-for-days.md", "bash"), "23h30m", "$LIMIT", 1)
+	for _, c := range []struct {
+		limit, iterations string
+		stopped           string // in the record; "" if there is none
+		again             bool
+	}{{"50ms", "1000000000", "wall time", true}, {"1h", "50", "iterations", false}, {"1h", "none", "", false}} {
+		t.Chdir(t.TempDir())
+		test.Check(t, os.WriteFile("heat3d.yaml", []byte(small), 0o600))
+		test.Check(t, os.WriteFile("heat3d.json", []byte(`"stopped": "wall time"`), 0o600)) // of an earlier job
+		fakes := "srun() { shift 2; \"$HALOX\" \"$@\" --set exact=null --set stop.iterations=$STEPS; }\nsbatch() { touch again; }\n"
+		cmd := exec.Command("bash", "-c", fakes+script)
+		cmd.Env = append(os.Environ(), mainVariable+"=1", "HALOX="+test.Must(os.Executable())(t), "LIMIT="+c.limit, "STEPS="+c.iterations)
+		out, _ := cmd.CombinedOutput()
+		record, _ := os.ReadFile("heat3d.json")
+		_, err := os.Stat("again")
+		if again := err == nil; again != c.again || !strings.Contains(string(record), c.stopped) || (len(record) > 0) != (c.stopped != "") {
+			t.Errorf("%+v: again %t, record\n%s\n%s", c, again, record, out)
+		}
+	}
+}
+
+// The loop of the page starts jobs again that have lost a device or a process.
+func TestLoopOfJobs(t *testing.T) {
+	script := scriptOf(t, "docs/how-to/run-for-days.md", "sh")
+	for code, jobs := range map[int]int{0: 1, 1: 1, 3: 1, 4: 1, 6: 4, 7: 1, 130: 1, 134: 4, 137: 4, 139: 4, 143: 1} {
+		out, err := exec.Command("sh", "-c", fmt.Sprintf("mpirun() { echo job; return %d; }\n", code)+script).CombinedOutput()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && exit.ExitCode() != code || strings.Count(string(out), "job") != jobs {
+			t.Errorf("after code %d: %v:\n%s", code, err, out)
+		}
+	}
 }
 
 // A process that srun has started as one of several, and that is alone for its MPI library, refuses to run the whole problem.
