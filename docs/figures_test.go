@@ -36,6 +36,8 @@ var figures = map[string]string{
 	"h200x4/performance/schemes-float64-4.png": "h200x4/performance/schemes-float64.json --where devices=4",
 	"h200x4/performance/scaling-strong.png":    "h200x4/performance/scaling-assisted.json h200x4/performance/scaling-resident.json --where mode=strong",
 	"../docs/images/many-hosts.png":            "forecast/h200x4.json",
+	"../docs/images/peers-step.png":            "peers/h200x2.json --kind bars --x problem --y step --by program --where 'what=small grids'",
+	"../docs/images/peers-updates.png":         "peers/h200x1.json --kind bars --x problem --y updates --by program",
 }
 
 // withoutRecords are pictures whose records were not kept. Nothing can draw them again.
