@@ -1,11 +1,15 @@
 package sweep
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
+	"strings"
+	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
@@ -16,17 +20,32 @@ import (
 // ErrDiffer means that the CUDA source and the Go counterpart of a point function gave different results.
 var ErrDiffer = errors.New("the CUDA source and the Go counterpart differ")
 
-// Check runs the CUDA source and the Go counterpart of a point function on random data, in boxes of many shapes,
-// and compares the memory, norms and reductions afterwards. On a GPU the source runs there; for a CPU device it is
-// compiled as C++ for the CPU, which needs g++, see ErrNoCompiler. If the source reads at an offset that is not a
-// constant in the footprint, the error is ErrFootprint. Reals are random between 1/2 and 3/2, integers take all
-// values.
+// CheckOptions are the options of Check.
+type CheckOptions struct {
+	// ULPs is by how many units in the last place reals may differ; norms and reductions may differ by the corresponding
+	// amount per point, and integers not at all. Functions such as exp and pow differ in their last bits between
+	// backends, see docs/reference/steps.md. Default 0: all bits must be equal, except those of fast sums.
+	ULPs uint64
+
+	// Ranges are the smallest and the largest value of accesses, by name. Default: of reals, 1/2 and 3/2 in half of the
+	// comparisons and -2 and 2 in the others; of integers, 0 and 1 in half of them, and -3 and 3 in the others, without
+	// a sign 0 and 3. A quarter of the reals are multiples of 1/2 or an end of the range.
+	Ranges map[string][2]float64
+
+	// Parameters sets the parameters for a step, as Stage.Parameters of a scheme.Step does. Default: those of the point
+	// function. In half of the comparisons, reals that are 0 after that are replaced by random numbers.
+	Parameters Give
+}
+
+// Check runs the CUDA source and the Go counterpart of a point function on random data, in boxes of many shapes, in
+// random steps, and compares the memory, norms and reductions afterwards. On a GPU the source runs there; for a CPU
+// device it is compiled as C++ for the CPU, which needs g++, see ErrNoCompiler. If the source reads at an offset that
+// is not a constant in the footprint, the error is ErrFootprint. If the results differ it is ErrDiffer, with the values
+// that the function read. NaN equals NaN, and 0 equals -0.
 //
-// With ulps 0 all bits must be equal, except those of fast sums. Functions such as exp and pow differ in their
-// last bits between backends: with ulps > 0 reals may differ by so many units in the last place, counted in
-// floating-point numbers, norms and reductions by the corresponding amount per point, and integers not at all.
-// docs/reference/steps.md lists the functions with equal bits.
-func Check(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access, ulps uint64) (err error) {
+// With ULPs above 0, values of terms that cancel may differ by units in the last place of the median of all values,
+// where the terms have both signs.
+func Check(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access, o CheckOptions) (err error) {
 	if d == nil {
 		return errNoDevice
 	}
@@ -42,7 +61,10 @@ func Check(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access, u
 	}
 	k := &checker{
 		compiler: c, device: d, plan: n, form: n.form(), random: rand.New(rand.NewPCG(1, 2)),
-		onCPU: map[string]*onCPU{}, ulps: ulps,
+		onCPU: map[string]*onCPU{}, options: o,
+	}
+	if err := k.checkRanges(); err != nil {
+		return fmt.Errorf("sweep: point function %q: %w", p.Name, err)
 	}
 	defer func() { err = errors.Join(err, k.close()) }()
 	hosts, err := streams.HostPlatform(1).Open()
@@ -73,7 +95,30 @@ type checker struct {
 	random       *rand.Rand
 	onCPU        map[string]*onCPU // by the classes of arrays
 	onGPU        *onGPU
-	ulps         uint64 // allowed difference of reals
+	options      CheckOptions
+	compared     int // number of comparisons so far
+}
+
+// wide reports whether a comparison is one with data of both signs.
+func (k *checker) wide() bool { return k.compared%2 == 1 }
+
+// checkRanges returns an error unless the accesses can have the values of the ranges.
+func (k *checker) checkRanges() error {
+	for name, r := range k.options.Ranges {
+		at := findAccess(k.plan.accesses, name)
+		if at < 0 {
+			return fmt.Errorf("range of %q: access must exist", name)
+		}
+		for _, v := range r {
+			if _, err := k.plan.accesses[at].Element.Encode(v); err != nil {
+				return fmt.Errorf("range of %q: %w", name, err)
+			}
+		}
+		if !(r[0] <= r[1]) || math.IsInf(r[1]-r[0], 0) {
+			return fmt.Errorf("range of %q: must be finite and in order, got %v", name, r)
+		}
+	}
+	return nil
 }
 
 // layoutCase is a set of arrays of one size with the same kind of layout.
@@ -145,8 +190,8 @@ func (k *checker) layout(c layoutCase) error {
 		}
 		for _, shape := range shapes {
 			if err := k.compare(arrays, boxes, shape); err != nil {
-				return fmt.Errorf("sweep: point function %q, boxes %v of %v, shape %+v: %w", k.plan.point.Name, boxes,
-					owned, shape, err)
+				return fmt.Errorf("sweep: point function %q: %w, boxes %v of %v, shape %+v", k.plan.point.Name, err,
+					boxes, owned, shape)
 			}
 		}
 	}
@@ -159,7 +204,7 @@ func (k *checker) arrays(owned domain.Box, c layoutCase) (all []kernels.Array, e
 		for q := range a.components() {
 			width, size := a.footprint(q).Radius(), a.Element.Size()
 			if c.same {
-				width = k.plan.radius()
+				width = width.Max(k.plan.radius())
 			}
 			for axis := range k.plan.point.Dims {
 				width.Minus[axis] += c.grow(len(all))
@@ -193,21 +238,15 @@ func (k *checker) arrays(owned domain.Box, c layoutCase) (all []kernels.Array, e
 func (k *checker) fill(arrays []kernels.Array) (all [][]byte) {
 	at := 0
 	for _, a := range k.plan.accesses {
+		var values []byte
+		for range 1024 {
+			v, _ := a.Element.Encode(k.draw(a)) // in the range of the type
+			values = append(values, v...)
+		}
 		for range a.components() {
-			bytes := make([]byte, arrays[at].Layout.Bytes())
-			switch a.Element {
-			case domain.Float64:
-				for i, v := 0, streams.View[float64](bytes); i < len(v); i++ {
-					v[i] = 0.5 + k.random.Float64()
-				}
-			case domain.Float32:
-				for i, v := 0, streams.View[float32](bytes); i < len(v); i++ {
-					v[i] = 0.5 + k.random.Float32()
-				}
-			default:
-				for i := range bytes {
-					bytes[i] = byte(k.random.Uint32())
-				}
+			bytes, size := make([]byte, arrays[at].Layout.Bytes()), a.Element.Size()
+			for i := 0; i < len(bytes); i += size {
+				copy(bytes[i:], values[k.random.IntN(len(values)/size)*size:][:size])
 			}
 			all, at = append(all, bytes), at+1
 		}
@@ -215,9 +254,80 @@ func (k *checker) fill(arrays []kernels.Array) (all [][]byte) {
 	return all
 }
 
+// draw returns a random value of an access.
+func (k *checker) draw(a Access) float64 {
+	r, given := k.options.Ranges[a.Name]
+	real := a.Element.IsReal()
+	switch {
+	case given:
+	case real && k.wide():
+		r = [2]float64{-2, 2}
+	case real:
+		r = [2]float64{0.5, 1.5}
+	case !k.wide():
+		r = [2]float64{0, 1}
+	case a.Element[0] == 'u':
+		r = [2]float64{0, 3}
+	default:
+		r = [2]float64{-3, 3}
+	}
+	if !real {
+		return min(r[0]+math.Floor(k.random.Float64()*(r[1]-r[0]+1)), r[1])
+	}
+	v := r[0] + k.random.Float64()*(r[1]-r[0])
+	if k.random.IntN(4) == 0 {
+		v = math.Round(2*v)/2 + 0 // not -0
+	}
+	return max(r[0], min(v, r[1]))
+}
+
+// begin draws the moment and the parameters of a comparison.
+func (k *checker) begin() (m Moment, err error) {
+	defer streams.Caught(&err, "CheckOptions.Parameters of", k.plan.point.Name)
+	m = Moment{Step: 1 + k.random.Int64N(50), Start: 0.25, Length: 0.1}
+	frame := make([]byte, k.plan.frameBytes())
+	copy(frame, k.plan.point.frame())
+	if t := parametersType(k.plan.point.Parameters); t != nil {
+		p := reflect.NewAt(t, unsafe.Pointer(&frame[frameNumbers*8]))
+		if give := k.options.Parameters; give != nil {
+			if err := give(m, p.Interface()); err != nil {
+				return m, err
+			}
+		}
+		if k.compared%4 >= 2 {
+			k.replaceZeros(p.Elem())
+		}
+	}
+	copy(k.plan.still, frame)
+	return m, nil
+}
+
+// replaceZeros replaces the zeros among reals by random numbers.
+func (k *checker) replaceZeros(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Float32, reflect.Float64:
+		if v.Float() == 0 {
+			reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).Elem().SetFloat(4*k.random.Float64() - 2)
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			k.replaceZeros(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			k.replaceZeros(v.Field(i))
+		}
+	}
+}
+
 // compare runs the Go counterpart and the source, with and without norms and reductions.
 func (k *checker) compare(arrays []kernels.Array, boxes []domain.Box, shape Shape) error {
-	contents, moment := k.fill(arrays), Moment{Step: 3, Start: 0.25, Length: 0.1}
+	defer func() { k.compared++ }()
+	moment, err := k.begin()
+	if err != nil {
+		return err
+	}
+	contents := k.fill(arrays)
 	want, wantTotals, err := k.counterpart(arrays, boxes, contents, moment)
 	if err != nil {
 		return err
@@ -239,7 +349,7 @@ func (k *checker) compare(arrays []kernels.Array, boxes []domain.Box, shape Shap
 		if err != nil {
 			return err
 		}
-		if err := k.sameArrays(arrays, got, want); err != nil {
+		if err := k.sameArrays(arrays, contents, got, want, moment); err != nil {
 			return err
 		}
 		if variant == "" {
@@ -282,6 +392,7 @@ func (k *checker) source(
 				return nil, err
 			}
 		}
+		copy(k.onGPU.sweeper.plan.still, k.plan.still)
 		return k.onGPU.launch(arrays, boxes, variant, shape, contents, m)
 	}
 	p := k.plan.newLaunchPlan(k.form, arrays, boxes, shape)
@@ -303,31 +414,89 @@ func (k *checker) source(
 }
 
 // sameArrays returns an error that names the first point whose difference exceeds the limit.
-func (k *checker) sameArrays(arrays []kernels.Array, got, want [][]byte) error {
+func (k *checker) sameArrays(arrays []kernels.Array, before, got, want [][]byte, m Moment) error {
 	at := 0
 	for _, a := range k.plan.accesses {
 		for q := range a.components() {
-			size := a.Element.Size()
+			size, typical := a.Element.Size(), math.NaN()
 			for i := 0; i < len(want[at]); i += size {
 				g, w := got[at][i:i+size], want[at][i:i+size]
 				if slices.Equal(g, w) || isNaN(a.Element, g) && isNaN(a.Element, w) {
 					continue
 				}
 				apart, real := ulps(a.Element, g, w)
-				if real && apart <= k.ulps {
+				if real && apart <= k.options.ULPs {
 					continue
 				}
-				err := fmt.Errorf("%w: %s[%d] at %v: source %v, Go %v", ErrDiffer, a.Name, q,
-					pointAt(arrays[at].Layout, int64(i/size)), show(a.Element, g), show(a.Element, w))
+				if real && k.options.ULPs > 0 && k.wide() {
+					if math.IsNaN(typical) {
+						typical = median(a.Element, before[at], want[at])
+					}
+					unit := epsilon(a.Element) * typical
+					if math.Abs(number64(a.Element, g)-number64(a.Element, w)) <= float64(k.options.ULPs)*unit {
+						continue
+					}
+				}
+				p := pointAt(arrays[at].Layout, int64(i/size))
+				err := fmt.Errorf("%w: %s[%d] at %v: source %v, Go %v", ErrDiffer, a.Name, q, p, show(a.Element, g),
+					show(a.Element, w))
 				if real {
 					err = fmt.Errorf("%w: differ by %d ulps", err, apart)
 				}
-				return err
+				return fmt.Errorf("%w; %s; if such values never occur, set CheckOptions.Ranges", err,
+					k.inputs(arrays, before, p, m))
 			}
 			at++
 		}
 	}
 	return nil
+}
+
+// inputs describes what the function read at a point, as its source does.
+func (k *checker) inputs(arrays []kernels.Array, before [][]byte, p domain.Vec, m Moment) string {
+	var all []string
+	at := 0
+	for _, a := range k.plan.accesses {
+		for q := range a.components() {
+			name := a.Name
+			if a.components() > 1 {
+				name += fmt.Sprintf("[%d]", q)
+			}
+			for _, o := range a.footprint(q) {
+				l, size := arrays[at].Layout, int64(a.Element.Size())
+				if i := l.Offset(p.Add(o)) * size; i >= 0 && i+size <= int64(len(before[at])) {
+					all = append(all, fmt.Sprintf("at(%s, %d, %d, %d) = %v", name, o[0], o[1], o[2],
+						show(a.Element, before[at][i:i+size])))
+				}
+			}
+			at++
+		}
+	}
+	if len(all) > 40 {
+		all = append(all[:40], "...")
+	}
+	all = append(all, fmt.Sprintf("step() = %d", m.Step))
+	if t := parametersType(k.plan.point.Parameters); t != nil {
+		p := reflect.NewAt(t, unsafe.Pointer(&k.plan.still[frameNumbers*8])).Elem()
+		all = append(all, fmt.Sprintf("parameters = %+v", p))
+	}
+	return "inputs " + strings.Join(all, ", ")
+}
+
+// median returns the median of the sizes of the values that a function changed.
+func median(e domain.Element, before, after []byte) float64 {
+	var all []float64
+	for i := 0; i < len(after); i += e.Size() {
+		w := after[i : i+e.Size()]
+		if v := math.Abs(number64(e, w)); !slices.Equal(before[i:i+e.Size()], w) && v <= math.MaxFloat64 {
+			all = append(all, v)
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // sameTotals compares norms and reductions.
@@ -340,7 +509,7 @@ func (k *checker) sameTotals(got, want []float64, boxes []domain.Box) error {
 		if i < 4*len(k.plan.norms) && part.op != Sum && math.IsNaN(got[i+1]) && math.IsNaN(want[i+1]) {
 			continue // the maxima of norms may leave out NaNs, see rows.Norms
 		}
-		tolerance := 4 * float64(k.ulps) * k.epsilon() * (math.Abs(want[i]) + points)
+		tolerance := 4 * float64(k.options.ULPs) * k.epsilon() * (math.Abs(want[i]) + points)
 		if part.op == Sum && k.plan.point.Sums == sums.Fast {
 			tolerance += 1e-12 * (math.Abs(want[i]) + points)
 		}
@@ -353,11 +522,20 @@ func (k *checker) sameTotals(got, want []float64, boxes []domain.Box) error {
 }
 
 // epsilon is the unit in the last place of 1 in the least precise written array.
-func (k *checker) epsilon() float64 {
+func (k *checker) epsilon() (largest float64) {
+	largest = epsilon(domain.Float64)
 	for _, a := range k.plan.accesses {
-		if a.Write && a.Element == domain.Float32 {
-			return 0x1p-23
+		if a.Write {
+			largest = max(largest, epsilon(a.Element))
 		}
+	}
+	return largest
+}
+
+// epsilon is the unit in the last place of 1.
+func epsilon(e domain.Element) float64 {
+	if e == domain.Float32 {
+		return 0x1p-23
 	}
 	return 0x1p-52
 }
@@ -386,25 +564,30 @@ func ulps(e domain.Element, a, b []byte) (n uint64, ok bool) {
 	return uint64(max(x, y)) - uint64(min(x, y)), true
 }
 
-func isNaN(e domain.Element, bytes []byte) bool {
-	switch e {
-	case domain.Float64:
-		return math.IsNaN(streams.View[float64](bytes)[0])
-	case domain.Float32:
-		return math.IsNaN(float64(streams.View[float32](bytes)[0]))
+func isNaN(e domain.Element, bytes []byte) bool { return e.IsReal() && math.IsNaN(number64(e, bytes)) }
+
+// number64 returns a real.
+func number64(e domain.Element, bytes []byte) float64 {
+	if e == domain.Float32 {
+		return float64(streams.View[float32](bytes)[0])
 	}
-	return false
+	return streams.View[float64](bytes)[0]
 }
 
 // show returns a value for messages.
 func show(e domain.Element, bytes []byte) any {
-	switch e {
-	case domain.Float64:
-		return streams.View[float64](bytes)[0]
-	case domain.Float32:
+	if e == domain.Float32 {
 		return streams.View[float32](bytes)[0]
+	} else if e.IsReal() {
+		return number64(e, bytes)
 	}
-	return bytes
+	var wide [8]byte
+	copy(wide[:], bytes) // GPUs and their hosts are little-endian
+	bits, unused := binary.NativeEndian.Uint64(wide[:]), 64-8*len(bytes)
+	if e[0] == 'u' {
+		return bits
+	}
+	return int64(bits<<unused) >> unused
 }
 
 // pointAt is the inverse of Layout.Offset.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/halox/halox/internal/test"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/stencil"
 )
 
 // The CUDA source of every sample is bitwise identical to its Go counterpart, in boxes of many shapes and arrays
@@ -91,9 +92,124 @@ func TestCheckDetectsOffsetsThatAreNotConstant(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.says)
 			}
 			if name == "by the position" {
-				test.Is(t, Check(set.Compiler, set.Devices[0], s.point, s.accesses, 0), ErrFootprint)
+				test.Is(t, Check(set.Compiler, set.Devices[0], s.point, s.accesses, CheckOptions{}), ErrFootprint)
 			}
 		})
+	}
+}
+
+type forced struct {
+	Force float64
+	Row   int32
+}
+
+// Differences are found where only values of one sign, zeros or parameters that are not zero show them; a range leaves
+// out values that never occur. One source is compared with several counterparts.
+func TestCheckFindsDifferences(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
+	testdevices.Once(t)
+	point := Point{
+		Name: "forced", Dims: 2, Parameters: forced{}, Go: func(*Row) {}, CUDA: `
+template <typename P> __device__ __forceinline__ void forced(P &p) {
+	double v = p.at(u) > 0 ? p.at(u) : 2 * p.at(u);
+	v += p.at(rho) + fabs(p.at(w));
+	if (p.j() == 23) v += p.parameters.Force;
+	if (p.j() == p.parameters.Row) v += 1;
+	p.set(next, v / p.at(rho));
+	const int around = p.at(cell, -1) + p.at(cell, 1) + p.at(cell, 0, -1) + p.at(cell, 0, 1);
+	p.set(born, around == 3 || (around == 2 && p.at(cell)));
+}`,
+	}
+	counterpart := func(change string) func(r *Row) {
+		return func(r *Row) {
+			u, w, rho := At[float64](r, "u", 0, 0, 0), At[float64](r, "w", 0, 0, 0), At[float64](r, "rho", 0, 0, 0)
+			cells := func(dx, dy int) []uint8 { return At[uint8](r, "cell", dx, dy, 0) }
+			next, born := At[float64](r, "next", 0, 0, 0), At[uint8](r, "born", 0, 0, 0)
+			p := Parameters[forced](r)
+			force, row, side := p.Force, 23, int(p.Row)
+			switch change {
+			case "sign":
+				force = -force
+			case "row":
+				row = 24
+			case "parameter":
+				side++
+			}
+			for i := range next {
+				v, size := u[i], math.Abs(w[i])
+				if v <= 0 && change == "branch" {
+					v = 12345
+				} else if v <= 0 {
+					v = float64(2 * v)
+				}
+				if change == "abs" {
+					size = w[i]
+				}
+				v += rho[i] + size
+				if r.J == row {
+					v += force
+				}
+				if r.J == side {
+					v++
+				}
+				next[i], born[i] = v/rho[i], 0
+				around := cells(-1, 0)[i] + cells(1, 0)[i] + cells(0, -1)[i] + cells(0, 1)[i]
+				alive := cells(0, 0)[i] > 0
+				if change == "cell" {
+					alive = cells(0, 0)[i] == 1
+				}
+				if around == 3 || around == 2 && alive {
+					born[i] = 1
+				}
+			}
+		}
+	}
+	accesses := []Access{{Name: "u", Element: "float64"}, {Name: "w", Element: "float64"}, {Name: "rho", Element: "float64"},
+		{Name: "cell", Element: "uint8", Footprint: stencil.Star(2, 1)}, {Name: "next", Element: "float64", Write: true},
+		{Name: "born", Element: "uint8", Write: true}}
+	set := testdevices.Host(t, 1)
+	n := test.Must(newPlan(point, accesses))(t)
+	k := &checker{device: set.Devices[0], host: set.Devices[0], plan: n, form: n.form(), random: rand.New(rand.NewPCG(1, 2)), onCPU: map[string]*onCPU{}}
+	defer func() { test.Check(t, k.close()) }()
+	positive := map[string][2]float64{"u": {1, 2}, "w": {0, 1}, "rho": {1, 3}, "cell": {0, 1}}
+	for _, c := range []struct {
+		change  string
+		options CheckOptions
+		says    []string // nothing if there is no difference
+	}{
+		{"", CheckOptions{}, nil},
+		{"branch", CheckOptions{}, []string{"next[0] at [", "at(u, 0, 0, 0) = -", "step() = ", "parameters = {Force:"}},
+		{"branch", CheckOptions{Ranges: positive}, nil},
+		{"abs", CheckOptions{}, []string{"at(w, 0, 0, 0) = -"}},
+		{"abs", CheckOptions{Ranges: positive}, nil},
+		{"sign", CheckOptions{}, []string{"next[0] at ["}},
+		{"row", CheckOptions{}, []string{"next[0] at ["}},
+		{"parameter", CheckOptions{}, nil},
+		{"parameter", CheckOptions{Parameters: func(m Moment, p any) error {
+			p.(*forced).Row = int32(m.Step) + 3
+			return nil
+		}}, []string{"next[0] at ["}},
+		{"cell", CheckOptions{}, []string{"born[0] at [", "source 1, Go 0", "at(cell, -1, 0, 0) = "}},
+		{"cell", CheckOptions{Ranges: positive}, nil},
+	} {
+		k.options, k.compared, n.point.Go = c.options, 0, counterpart(c.change)
+		err := k.layout(k.layouts()[0])
+		if errors.Is(err, ErrNoCompiler) {
+			t.Skip("SKIPPED: ", err)
+		}
+		if errors.Is(err, ErrDiffer) != (c.says != nil) || c.says == nil && err != nil {
+			t.Errorf("%q with %+v: got %v", c.change, c.options, err)
+		}
+		for _, says := range c.says {
+			if err != nil && !strings.Contains(err.Error(), says) {
+				t.Errorf("%q: got %v, want %q", c.change, err, says)
+			}
+		}
+	}
+	for says, r := range map[string]map[string][2]float64{
+		"access must exist": {"v": {}}, "in order": {"u": {2, 1}}, "of type uint8, got 300": {"cell": {0, 300}},
+	} {
+		test.Says(t, Check(set.Compiler, set.Devices[0], point, accesses, CheckOptions{Ranges: r}), says)
 	}
 }
 
@@ -121,7 +237,7 @@ func TestCheckOfAPanic(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	s := waveSample()
 	s.point.Go = func(r *Row) { At[float64](r, "u", 2, 0, 0) }
-	err := Check(set.Compiler, set.Devices[0], s.point, s.accesses, 0)
+	err := Check(set.Compiler, set.Devices[0], s.point, s.accesses, CheckOptions{})
 	if errors.Is(err, ErrNoCompiler) {
 		t.Skip("SKIPPED: ", err)
 	}
@@ -136,7 +252,7 @@ func checkSample(t *testing.T, set *testdevices.Set, s sample) {
 	if !testdevices.OnGPU(set.Devices[0]) {
 		t.Parallel()
 	}
-	err := Check(set.Compiler, set.Devices[0], s.point, s.accesses, 0)
+	err := Check(set.Compiler, set.Devices[0], s.point, s.accesses, CheckOptions{})
 	if errors.Is(err, ErrNoCompiler) {
 		t.Skip("SKIPPED: ", err)
 	}
@@ -172,7 +288,7 @@ template <typename P> __device__ __forceinline__ void functions(P &p) {
 	accesses := []Access{{Name: "u", Element: "float64"}, {Name: "v", Element: "float64"},
 		{Name: "next", Element: "float64", Write: true}}
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
-		err := Check(set.Compiler, set.Devices[0], point, accesses, 0)
+		err := Check(set.Compiler, set.Devices[0], point, accesses, CheckOptions{})
 		if errors.Is(err, ErrNoCompiler) {
 			t.Skip("SKIPPED: ", err)
 		}

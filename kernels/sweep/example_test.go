@@ -44,7 +44,7 @@ template <typename P> __device__ __forceinline__ void heat(P &p) {
 		log.Fatal(err)
 	}
 	defer streams.CloseAll(devices)
-	err = sweep.Check(kernels.NewCompiler(kernels.Options{}), devices[0], heat, accesses, 0)
+	err = sweep.Check(kernels.NewCompiler(kernels.Options{}), devices[0], heat, accesses, sweep.CheckOptions{})
 	fmt.Println("they differ:", errors.Is(err, sweep.ErrDiffer))
 	if err != nil && !errors.Is(err, sweep.ErrNoCompiler) {
 		log.Fatal(err)

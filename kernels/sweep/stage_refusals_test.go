@@ -161,7 +161,7 @@ func TestNilIsAnError(t *testing.T) {
 		err  error
 	}{
 		"sweeps of no device":          {"device is nil", of(New(set.Compiler, nil, point, accesses))},
-		"a check on no device":         {"device is nil", Check(set.Compiler, nil, point, accesses, 0)},
+		"a check on no device":         {"device is nil", Check(set.Compiler, nil, point, accesses, CheckOptions{})},
 		"fused stages by no sweeper":   {"must have a sweeper", of(NewFusedStages(empty, time.Second))},
 		"resident steps by no sweeper": {"must have a sweeper", of(NewResidentSteps(empty, 1, time.Second, false, nil))},
 	} {

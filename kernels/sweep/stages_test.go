@@ -284,7 +284,7 @@ func TestFastSumsOfSourceAndCounterpart(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		s := waveSample()
 		s.point.Sums = sums.Fast
-		test.Report(t, Check(set.Compiler, set.Devices[0], s.point, s.accesses, 0))
+		test.Report(t, Check(set.Compiler, set.Devices[0], s.point, s.accesses, CheckOptions{}))
 	})
 }
 
@@ -292,7 +292,8 @@ func (c *stageTorus) compare(got, want [][]byte) {
 	c.t.Helper()
 	for rank, arrays := range c.laid {
 		n := len(arrays)
-		if err := (&checker{plan: c.plan}).sameArrays(arrays, got[rank*n:][:n], want[rank*n:][:n]); err != nil {
+		if err := (&checker{plan: c.plan}).sameArrays(arrays, want[rank*n:][:n], got[rank*n:][:n],
+			want[rank*n:][:n], Moment{}); err != nil {
 			c.t.Errorf("rank %d of boxes %v: %v", rank, c.cut.Subdomains[rank].Box, err)
 		}
 	}

@@ -240,7 +240,7 @@ func TestSourcesOnCPUDevices(t *testing.T) {
 	if _, err := New(b.set.Compiler, &streams.Device{}, s.point, s.accesses); !errors.Is(err, ErrNoSource) {
 		t.Errorf("a GPU takes a function without a source: %v", err)
 	}
-	test.Says(t, Check(b.set.Compiler, d, s.point, s.accesses, 0), "no CUDA source to compare")
+	test.Says(t, Check(b.set.Compiler, d, s.point, s.accesses, CheckOptions{}), "no CUDA source to compare")
 	t.Setenv("HALOX_NVRTC", testdevices.NVRTC(t))
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	c := kernels.CompilerFromEnv()

@@ -66,19 +66,37 @@ func (s *Step) pointOf(st *Stage) sweep.Point {
 }
 
 // CheckPoints runs the CUDA source and the Go counterpart of the point function of each stage over random
-// data, with the accesses that the step declares, and compares the results, up to ulps units in the last
-// place, see sweep.Check. It skips stages with user kernels. The variables do not change, and
-// Stage.Parameters is not called: Point.Parameters are used.
-func (s *Step) CheckPoints(c *kernels.Compiler, d *streams.Device, ulps uint64) error {
+// data, with the accesses that the step declares, and compares the results, see sweep.Check. It skips stages with user
+// kernels. The variables do not change. Ranges are of the accesses of all stages, by their names in the sources.
+// Stage.Parameters sets the parameters of its stage, unless the options do.
+func (s *Step) CheckPoints(c *kernels.Compiler, d *streams.Device, o sweep.CheckOptions) error {
 	if err := s.Check(); err != nil {
 		return err
+	}
+	for name := range o.Ranges {
+		if !slices.ContainsFunc(s.Stages, func(st Stage) bool {
+			named := func(a sweep.Access) bool { return a.Name == name }
+			return st.Point != nil && slices.ContainsFunc(st.sweepAccesses(nil), named)
+		}) {
+			return fmt.Errorf("scheme: range of %q: a point function must have an access of this name", name)
+		}
 	}
 	for i := range s.Stages {
 		st := &s.Stages[i]
 		if st.Point == nil {
 			continue
 		}
-		if err := sweep.Check(c, d, s.pointOf(st), st.sweepAccesses(s.measuredBy(st)), ulps); err != nil {
+		own, accesses := o, st.sweepAccesses(s.measuredBy(st))
+		own.Ranges = map[string][2]float64{}
+		for _, a := range accesses {
+			if r, ok := o.Ranges[a.Name]; ok {
+				own.Ranges[a.Name] = r
+			}
+		}
+		if own.Parameters == nil {
+			own.Parameters = st.give()
+		}
+		if err := sweep.Check(c, d, s.pointOf(st), accesses, own); err != nil {
 			return fmt.Errorf("scheme: stage %d %q: %w", i, st.title(), err)
 		}
 	}

@@ -117,7 +117,7 @@ func TestCheckPoints(t *testing.T) {
 		}
 		kernels := Stage{Writes: []Access{u.At(1, nil)}, Kernels: func(Region) (Launch, error) { return nil, nil }}
 		step := &Step{Stages: []Stage{stage("near", 2), kernels, stage("far", 3)}, Measured: []*Variable{u}}
-		err := step.CheckPoints(set.Compiler, set.Devices[0], c.ulps)
+		err := step.CheckPoints(set.Compiler, set.Devices[0], sweep.CheckOptions{ULPs: c.ulps})
 		if errors.Is(err, sweep.ErrNoCompiler) {
 			t.Skip("SKIPPED: ", err)
 		}
@@ -126,11 +126,17 @@ func TestCheckPoints(t *testing.T) {
 		}
 	}
 	step := &Step{Stages: reducedAlone(newStep(t, set, 1, 16).Measured[0])}
-	succeeds(t, step.CheckPoints(set.Compiler, set.Devices[0], 0))
+	succeeds(t, step.CheckPoints(set.Compiler, set.Devices[0], sweep.CheckOptions{}))
+	wants(t, "a range of no access", step.CheckPoints(set.Compiler, set.Devices[0],
+		sweep.CheckOptions{Ranges: map[string][2]float64{"v": {}}}), nil, "a point function must have an access of this name")
+	step.Stages[0].Point.Parameters = struct{ A float64 }{}
+	step.Stages[0].Parameters = func(sweep.Moment, any) error { return errors.New("asked") }
+	wants(t, "Stage.Parameters", step.CheckPoints(set.Compiler, set.Devices[0], sweep.CheckOptions{}), nil, "asked")
+	step.Stages[0].Parameters = nil
 	step.Stages[0].Point.CUDA = strings.Replace(step.Stages[0].Point.CUDA, "p.at(u)", "p.at(next)", 1)
-	wants(t, "a read of a write-only access", step.CheckPoints(set.Compiler, set.Devices[0], 0), nil,
+	wants(t, "a read of a write-only access", step.CheckPoints(set.Compiler, set.Devices[0], sweep.CheckOptions{}), nil,
 		`stage 0 "count": sweep: count.cu:1: at(next, ...) of an access that is only written`)
-	if err := newStep(t, set, 1, 16).CheckPoints(set.Compiler, nil, 0); err == nil {
+	if err := newStep(t, set, 1, 16).CheckPoints(set.Compiler, nil, sweep.CheckOptions{}); err == nil {
 		t.Error("a check without a device")
 	}
 }
