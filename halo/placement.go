@@ -120,10 +120,10 @@ func (p *Placement) usable() error {
 	return nil
 }
 
-// wanted returns the path for a plan: for Auto, the path of the placement.
+// wanted returns the path for a plan: for Auto and "", the path of the placement.
 func (p *Placement) wanted(path p2p.Path) p2p.Path {
-	if path == p2p.Auto && p.Path != "" {
-		return p.Path
+	if path == "" || path == p2p.Auto {
+		return cmp.Or(p.Path, p2p.Auto)
 	}
 	return path
 }

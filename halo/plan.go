@@ -90,7 +90,7 @@ func (p *Plan) hasGaps() bool {
 }
 
 // NewPlan plans the exchange of the ghosts of all fields of a placement together. Every message takes path
-// want. Auto means the Path of the placement or, if that is empty, the fastest path of the link for the size
+// want. Auto or "" means the Path of the placement or, if that is empty, the fastest path of the link for the size
 // of the message, or Direct for all messages if one kernel per GPU is faster for the whole exchange. It is an
 // error if a link does not support the path, or if the ghosts are wider than a neighbor's subdomain.
 func NewPlan(p *Placement, links *p2p.Links, want p2p.Path, specs ...Spec) (*Plan, error) {

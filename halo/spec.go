@@ -15,13 +15,24 @@ import (
 // Vec is a vector of integers, such as the indices of a point.
 type Vec = domain.Vec
 
-// The elements of most fields. Package domain has more.
+// The numeric elements of fields, see domain.Element. Bytes(n) is an element of n bytes that is not a number.
 const (
-	Float32 = domain.Float32
-	Float64 = domain.Float64
-	Int32   = domain.Int32
-	Int64   = domain.Int64
+	Float32    = domain.Float32
+	Float64    = domain.Float64
+	Complex64  = domain.Complex64
+	Complex128 = domain.Complex128
+	Int8       = domain.Int8
+	Int16      = domain.Int16
+	Int32      = domain.Int32
+	Int64      = domain.Int64
+	Uint8      = domain.Uint8
+	Uint16     = domain.Uint16
+	Uint32     = domain.Uint32
+	Uint64     = domain.Uint64
 )
+
+// Bytes is domain.Bytes.
+func Bytes(n int) domain.Element { return domain.Bytes(n) }
 
 // Connectivity selects the neighbors that a field needs points of.
 type Connectivity int

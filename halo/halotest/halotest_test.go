@@ -30,7 +30,7 @@ func nothing(*halo.Exchanger, []*streams.Stream) error { return nil }
 // Every ghost is wrong before an exchange, even with one-byte elements: an exchange that does nothing fails
 // at the first ghost.
 func TestEveryGhostIsWrongAtFirst(t *testing.T) {
-	for _, e := range []domain.Element{domain.Bytes(1), domain.Bytes(3), halo.Float32, domain.Complex128} {
+	for _, e := range []domain.Element{halo.Bytes(1), halo.Bytes(3), halo.Float32, halo.Complex128} {
 		c := newCase(t, halo.Spec{Name: "u", Element: e, Width: domain.UniformRadius(2, 1)})
 		if err := c.Run(); err != nil {
 			t.Errorf("%s: %v", e, err)
@@ -56,9 +56,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	c := halotest.Case{
-		Placement: place, Links: session.Links, Compiler: session.Compiler, Path: p2p.Staged, Specs: []halo.Spec{u},
-	}
+	c := halotest.Case{Placement: place, Links: session.Links, Compiler: session.Compiler, Specs: []halo.Spec{u}}
 	fmt.Println(c.Run())
 	// Output: <nil>
 }

@@ -37,7 +37,7 @@ import (
 //	reduce(name, value)      the value of a reduction at the point; by default the point adds nothing
 //	i(), j(), k()            the indices of the point in the whole grid, from 0
 //	x(), y(), z()            its position, see Coordinates
-//	step(), time()           the time step, and the time at which it begins, see Moment
+//	step(), time(), length() the time step, the time at which it begins, and its length, see Moment
 //	parameters               the numbers of Parameters, with their Go names
 //
 // The compiler does not contract products and sums, so that a Go counterpart with the same operations, each
