@@ -302,7 +302,13 @@ func (c *checker) heat(kind stencil.Kind) {
 	if e := c.run.Equation(); e != nil && len(c.problems) == 0 {
 		p, err := e.Problem()
 		c.inherited(err)
-		if err == nil && h.DT == 0 && c.run.Heat != nil {
+		dt, _ := c.lookup("heat.dt")
+		decays := err == nil && text(dt.node) == Auto && p.Stable > 0 && p.Stable < 0.9*h.DT // by the source
+		if e.TimeStep = 0; decays {
+			p, err = e.Problem()
+			c.inherited(err)
+		}
+		if err == nil && c.run.Heat != nil && (h.DT == 0 || decays) {
 			h.DT = p.TimeStep
 		}
 	}

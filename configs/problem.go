@@ -32,7 +32,7 @@ func (r *Run) problem() (*solvers.Problem, error) {
 	}
 	p := &solvers.Problem{
 		Grid: grid, Spacing: r.Spacing(), Element: domain.Element(r.Precision), TimeStep: r.TimeStep(),
-		Sums: sums.Mode(r.Stop.Sums), Group: max(1, int(r.Exchange.Steps))}
+		Sums: sums.Mode(r.Stop.Sums), Group: max(1, int(r.Exchange.Steps)), Stable: r.StableStep()}
 	kind := stencil.Kind{Points: r.Stencil.Points, Shape: stencil.Shape(r.Stencil.Shape)}
 	if r.Heat != nil {
 		p.Diffusivity, _ = r.Heat.Diffusivity.Number()

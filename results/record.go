@@ -198,6 +198,12 @@ type Run struct {
 	Time *float64 `json:"time,omitempty"` // simulated time reached; none for laplace
 	DT   *float64 `json:"dt,omitempty"`   // time step, the last one if it changes; none for laplace
 
+	StableDT     *float64 `json:"stable_dt,omitempty"`     // largest stable time step, if known
+	IgnoredTerms []string `json:"ignored_terms,omitempty"` // terms of the equations that StableDT ignores
+
+	Origin  []float64 `json:"origin,omitempty"`  // coordinates of the first point, x first
+	Spacing []float64 `json:"spacing,omitempty"` // distances between points
+
 	History []Check `json:"history,omitempty"` // norms at every check, when asked for
 
 	Outputs []*Output `json:"outputs,omitempty"` // the other files that the run was to leave behind
@@ -211,7 +217,7 @@ type Run struct {
 
 	Samples int64 `json:"samples,omitempty"` // of statistics
 
-	Warnings []string `json:"warnings,omitempty"` // failures of outputs that did not end the run
+	Warnings []string `json:"warnings,omitempty"` // failures of outputs that did not end the run, and doubts about the result
 
 	Trials []Trial `json:"trials,omitempty"` // those that chose the scheme, now or before, the shortest first
 }

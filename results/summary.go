@@ -45,9 +45,13 @@ func (r *Record) summaryLines() []summaryLine {
 		{"stopped", wording.Join(": ", run.ending(), run.bound(of))},
 		{"failure", r.Failure},
 		{"time", pair("reached", run.Time, "dt", run.DT, "")},
+		{"time step", run.stability()},
 		{"change", pair("max", run.MaxChange, "l2", run.L2Change, unit)},
 		{"residual", named("max", run.Residual, "")},
 		{"field", pair("max", run.MaxNorm, "rms", run.L2Norm, unit)},
+	}
+	for _, w := range run.Warnings {
+		lines = append(lines, summaryLine{"warning", w})
 	}
 	for _, field := range slices.Sorted(maps.Keys(run.Errors)) {
 		e := run.Errors[field]
@@ -160,6 +164,14 @@ func (r *Run) ending() string {
 	default:
 		return fmt.Sprintf("%s after %d %s", r.Stopped, r.Iterations, unit)
 	}
+}
+
+// stability describes the bound of the time step if terms may make a step near it unstable.
+func (r *Run) stability() string {
+	if len(r.IgnoredTerms) == 0 || r.DT == nil || r.StableDT == nil || *r.DT < *r.StableDT/2 {
+		return ""
+	}
+	return fmt.Sprintf("stable up to %.4g, ignoring %s", *r.StableDT, strings.Join(r.IgnoredTerms, ", "))
 }
 
 // bound describes the quantity that the tolerance of a finished run bounds.

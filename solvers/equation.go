@@ -525,34 +525,42 @@ func (r *equationReader) speed() int {
 
 // timeStep sets or checks the time step.
 func (r *equationReader) timeStep(formulas []int) {
-	stable, method := math.Inf(1), integrators[r.integrator()]
+	stable, damped, method := math.Inf(1), math.Inf(1), integrators[r.integrator()]
 	for i, f := range r.Fields {
-		dt, err := r.sheet.StableStep(formulas[i], i, method.stability)
+		dt, all, err := r.sheet.StableStep(formulas[i], i, method.stability)
 		if r.form() == accelerations {
-			dt, err = r.sheet.StableLeapfrog(formulas[i], i)
+			dt, all, err = r.sheet.StableLeapfrog(formulas[i], i)
 		}
 		coupled := errors.Is(err, stencil.ErrNoBound)
 		if coupled { // the bound is that of all fields together
-			stable = math.Inf(1)
+			stable, damped, all = math.Inf(1), math.Inf(1), math.Inf(1)
 			dt, i, err = r.sheet.StableSystem(formulas, len(method.stages))
 			f = r.Fields[i]
 		}
-		if stable = min(stable, dt); err != nil && r.TimeStep == 0 {
+		stable, damped = min(stable, dt), min(damped, all)
+		if err != nil && r.TimeStep == 0 {
 			r.note(r.form()+"."+f.Name, err)
 		} else if err != nil {
-			stable = math.Inf(1)
+			stable, damped = math.Inf(1), math.Inf(1)
 		}
 		if coupled || err != nil && r.TimeStep != 0 {
 			break
 		}
 	}
+	bound := stable
+	if safety*stable > damped { // the default is stable without the decay, but not with it
+		bound = damped
+	}
+	if !math.IsInf(bound, 0) {
+		r.p.Stable, r.p.Ignored = bound, r.sheet.Ignored
+	}
 	switch {
 	case len(r.errors) > 0:
-	case r.TimeStep == 0 && math.IsInf(stable, 0):
+	case r.TimeStep == 0 && r.p.Stable == 0:
 		r.note("time.dt", errors.New("must be a number: no difference bounds the time step"))
 	case r.TimeStep == 0:
-		r.p.TimeStep, r.p.bound, r.p.ignored = safety*stable, stable, r.sheet.Ignored
-	case r.TimeStep > stable && !r.Force:
+		r.p.TimeStep = safety * bound
+	case r.TimeStep > stable && !r.Force: // terms that are ignored may balance the decay
 		r.note("time.dt", fmt.Errorf("must be at most %v to be stable on this grid, unless time.force is set", stable))
 	}
 	if n := r.p.Steps(r.Until); r.Until > 0 && n > 0 {

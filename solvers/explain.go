@@ -22,7 +22,7 @@ type Explanation struct {
 	Exchanged []ExplainedExchange `json:"exchanges"` // exchanges of ghosts
 	Parts     []ExplainedPart     `json:"parts"`     // parts of formulas that are not computed at each point and step
 	Schemes   []ExplainedScheme   `json:"schemes"`   // all schemes
-	TimeStep  string              `json:"time_step"` // how the time step was chosen; "" unless halox chose it
+	TimeStep  string              `json:"time_step"` // the time step and its bound, see Problem.StepText
 }
 
 // ExplainedStage is a stage of a step. Its costs per point assume that each value is read from memory once.
@@ -84,13 +84,7 @@ func (s *Setup) Explain(ctx context.Context) (e *Explanation, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e = &Explanation{Levels: map[string]int{}}
-	if p := s.Problem; p.bound > 0 {
-		e.TimeStep = fmt.Sprintf("%v, from the bound %v of differences", p.TimeStep, p.bound)
-		if p.ignored {
-			e.TimeStep += "; terms that read only the point, such as reactions, are ignored"
-		}
-	}
+	e = &Explanation{Levels: map[string]int{}, TimeStep: s.Problem.StepText()}
 	for _, v := range variables {
 		e.Levels[v.Spec.Name] = v.Levels()
 	}
@@ -142,6 +136,22 @@ func (s *Setup) Explain(ctx context.Context) (e *Explanation, err error) {
 		e.Schemes = append(e.Schemes, one)
 	}
 	return e, ctx.Err()
+}
+
+// StepText describes the time step, the largest stable step, and the terms of the equation that it ignores.
+func (p *Problem) StepText() string {
+	switch text := fmt.Sprintf("%.6g", p.TimeStep); {
+	case p.courant != nil:
+		return fmt.Sprintf("%.6g over the largest speed at each step", p.courant.Distance)
+	case p.TimeStep == 0:
+		return "none"
+	case p.Stable == 0:
+		return text + ", no bound is known"
+	case len(p.Ignored) > 0:
+		return text + fmt.Sprintf(", stable up to %.6g, ignoring ", p.Stable) + strings.Join(p.Ignored, ", ")
+	default:
+		return text + fmt.Sprintf(", stable up to %.6g", p.Stable)
+	}
 }
 
 // explained describes a stage of a grid of some points per axis.

@@ -32,14 +32,14 @@ func TestExplain(t *testing.T) {
 		refused  map[scheme.Scheme]string // "": no scheme
 		step     string                   // how the time step was chosen
 	}{
-		{"coupled", schrodinger, 32, 9, "u 5, v 5", map[scheme.Scheme]string{scheme.Blocked: "blocked runs steps of one stage", scheme.Ranks: "ranks runs steps of one stage"}, "terms that read only the point"},
-		{"stencil", heat, 8, 3, "u 5", nil, "from the bound"},
-		{"tables", tables, 24, 9, "u 7, given0 1 y, given1 1 z, given2 1 yz, given3 1 xyz", nil, ""},
-		{"row", row, 24, 4, "u 3, given0 1 x", nil, ""},
-		{"system", grayScott(), 32, 12, "u 5, v 5", nil, ""},
+		{"coupled", schrodinger, 32, 9, "u 5, v 5", map[scheme.Scheme]string{scheme.Blocked: "blocked runs steps of one stage", scheme.Ranks: "ranks runs steps of one stage"}, ", ignoring u^2"},
+		{"stencil", heat, 8, 3, "u 5", nil, "0.0097561, stable up to 0.0108401"},
+		{"tables", tables, 24, 9, "u 7, given0 1 y, given1 1 z, given2 1 yz, given3 1 xyz", nil, "0.001, stable up to 0.00426439, ignoring ((x * y) * z) * u, (y * z) * u"},
+		{"row", row, 24, 4, "u 3, given0 1 x", nil, "0.001, stable up to "},
+		{"system", grayScott(), 32, 12, "u 5, v 5", nil, "0.25, stable up to 0.390625, ignoring -(u * v^2), u * v^2"},
 		{"source", moving, 24, 19, "u 7, given0 7 xyz, given1 1 x, given2 1 yz, given3 1 xz", map[scheme.Scheme]string{
 			scheme.Graph: "graph runs steps without the host", scheme.Blocked: "blocked needs a linear stencil",
-			scheme.Ranks: "ranks runs steps without", scheme.Resident: "resident runs steps without"}, ""},
+			scheme.Ranks: "ranks runs steps without", scheme.Resident: "resident runs steps without"}, "0.001, stable up to "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			session := must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: 2}))(t)
@@ -66,7 +66,7 @@ func TestExplain(t *testing.T) {
 			if len(e.Exchanged) == 0 || len(e.Schemes) != len(scheme.All()) {
 				t.Errorf("got exchanges %v and schemes %v", e.Exchanged, e.Schemes)
 			}
-			if !strings.Contains(e.TimeStep, c.step) || (e.TimeStep == "") != (c.step == "") {
+			if !strings.Contains(e.TimeStep, c.step) {
 				t.Errorf("got the time step %q, want %q", e.TimeStep, c.step)
 			}
 			for _, s := range e.Schemes {

@@ -41,8 +41,9 @@ type Problem struct {
 
 	courant *sweep.Courant // see scheme.Step.Courant
 
-	bound   float64 // bound from which TimeStep was chosen; 0: none
-	ignored bool    // the bound ignores terms that read only the point
+	// Stable is a bound of TimeStep, from the terms of the equation except Ignored; 0: unknown.
+	Stable  float64
+	Ignored []string // terms that read only the point, such as reactions
 
 	measured string // name of the field whose norms are computed; "": all fields
 
@@ -448,6 +449,14 @@ func (p *Problem) axis(a int) Axis {
 func (p *Problem) Coordinate(axis, index int) float64 {
 	c := p.coordinates(0)
 	return c.At(axis, index)
+}
+
+// First returns the coordinates of the first point.
+func (p *Problem) First() (all []float64) {
+	for a := range p.Spacing {
+		all = append(all, p.Coordinate(a, 0))
+	}
+	return all
 }
 
 // Wall returns a function that evaluates the value of a Dirichlet wall of a field at a time, and how many spacings the

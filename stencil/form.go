@@ -2,6 +2,7 @@ package stencil
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -327,15 +328,17 @@ type Stability struct {
 // StableStep returns a stable step of a method for the equation of a field. It considers the parts of the equation that
 // are sums of numbers times lap, dxx, dyy, dzz, div, upwind and first differences of the field, whose coefficients are
 // numbers or expressions of coordinates. For an expression, its largest value on the grid is used. Terms that read only
-// the point itself are ignored. If there are no differences, the result is +Inf.
+// the point itself are ignored, see Sheet.Ignored. If there are no differences, the result is +Inf.
+//
+// The second result is a bound that also considers a decay -r*u, where r is a number.
 //
 // Upwind differences of speed b are equivalent to centered differences plus a diffusivity |b|h/2. With diffusivity D
 // and speed a per axis, the bound is the larger of the bound of Euler, min(1/sum(2D/h^2), 2/sum(a^2/D)), and 1/sum(X +
 // sqrt(X^2 + Y^2)), where X = 2D/h^2/Real and Y = a/h/Imaginary.
-func (s *Sheet) StableStep(formula, field int, m Stability) (float64, error) {
+func (s *Sheet) StableStep(formula, field int, m Stability) (stable, damped float64, err error) {
 	b, err := s.bounds(formula, field)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	rate, drift, both := 0.0, 0.0, 0.0
 	for a, h := range s.grid.Spacing[:s.axes] {
@@ -348,28 +351,29 @@ func (s *Sheet) StableStep(formula, field int, m Stability) (float64, error) {
 		}
 		both += x / m.Real
 	}
-	stable := max(1/both, min(1/rate, 2/drift)) // +Inf if there are no differences
-	if stable == 0 {
-		return 0, errUnstable
+	disk := min(1/rate, 2/drift)
+	if stable = max(1/both, disk); stable == 0 { // +Inf if there are no differences
+		return 0, 0, errUnstable
 	}
-	return stable, nil
+	decay := max(0, -b.growth) // both regions are convex, so the parts of the step that two terms take up add
+	return stable, max(1/(both+decay/m.Real), 1/(1/disk+decay/2)), nil
 }
 
 // StableLeapfrog is like StableStep for a formula of the second derivative and the leapfrog method. No bound is known
 // for first differences. If D is the square of the speed along each axis, the bound is 1/sqrt(sum(D/h^2)).
-func (s *Sheet) StableLeapfrog(formula, field int) (float64, error) {
+func (s *Sheet) StableLeapfrog(formula, field int) (stable, damped float64, err error) {
 	b, err := s.bounds(formula, field)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	all := 0.0
 	for a, h := range s.grid.Spacing[:s.axes] {
 		if b.centered[a] != 0 || b.upwind[a] != 0 {
-			return 0, ErrNoBound
+			return 0, 0, ErrNoBound
 		}
 		all += b.diffusivity[a] / (h * h)
 	}
-	return 1 / math.Sqrt(all), nil
+	return 1 / math.Sqrt(all), 1 / math.Sqrt(all+max(0, -b.growth)/4), nil
 }
 
 // bounds returns the terms that bound the time step for the formula of a field.
@@ -416,6 +420,7 @@ type bounder struct {
 	field                         int
 	factors                       map[int]float64 // total factor of each step that was added
 	diffusivity, upwind, centered [3]float64
+	growth                        float64 // factor of the field itself
 	other                         bool
 }
 
@@ -423,21 +428,30 @@ type bounder struct {
 func (b *bounder) add(at int, factor float64) {
 	st := b.b.steps[at]
 	c, made := b.made[at]
-	if b.atPoint(at) {
-		b.Ignored = b.Ignored || st.fields
+	local := b.atPoint(at)
+	if local && (!st.fields || factor == 0) {
 		return
 	}
 	var first, second float64
 	var isFirst, isSecond bool
 	if st.op == product || st.op == quotient {
-		first, isFirst, _ = b.largest(st.args[0])
-		second, isSecond, _ = b.largest(st.args[1])
+		number := func(at int) (float64, bool) {
+			if local { // other coefficients may have both signs
+				return b.b.steps[at].value, b.isNumber(at)
+			}
+			value, _, known := b.largest(at)
+			return value, known
+		}
+		first, isFirst = number(st.args[0])
+		second, isSecond = number(st.args[1])
 	}
 	field, alone := b.ofField(at, slices.Collect(maps.Keys(operators))...)
 	switch {
+	case local && st.op == nil && st.field == b.field:
+		b.growth += factor
 	case made && alone && field == b.field:
 		b.other = !b.addDifference(c, factor) || b.other
-	case made || st.op == nil:
+	case (made || st.op == nil) && !local:
 		b.other = true
 	case st.op == sum:
 		b.factors[st.args[0]] += factor
@@ -453,8 +467,33 @@ func (b *bounder) add(at int, factor float64) {
 		b.factors[st.args[0]] += factor * second
 	case st.op == quotient && b.isNumber(st.args[1]):
 		b.factors[st.args[0]] += factor / second
+	case local:
+		b.ignore(factor, at)
 	default:
 		b.other = true
+	}
+}
+
+// ignore adds a factor times a step to Ignored.
+func (s *Sheet) ignore(factor float64, at int) {
+	p := s.extract("", at).program
+	for i := range p.steps {
+		if st := &p.steps[i]; st.leaf == readLeaf {
+			st.leaf = s.fields[st.field]
+		}
+	}
+	left := 20 // steps that are written
+	text := p.text(p.root, &left)
+	switch factor {
+	case 1:
+		text = bare(text)
+	case -1:
+		text = "-" + text
+	default:
+		text = fmt.Sprintf("%.6g * %s", factor, text)
+	}
+	if !slices.Contains(s.Ignored, text) {
+		s.Ignored = append(s.Ignored, text)
 	}
 }
 

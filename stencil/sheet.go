@@ -30,8 +30,8 @@ type Sheet struct {
 	// Files opens the file that file("NAME") or file("NAME", linear) names; nil: these calls are errors.
 	Files func(name string, linear bool) (Rows, error)
 
-	// Ignored says whether a bound of the time step has ignored terms that read fields only at the point.
-	Ignored bool
+	// Ignored are the terms that the bounds of the time step have ignored, which read fields only at the point.
+	Ignored []string
 
 	reads    reads
 	made     map[int]call        // operator calls, by the steps that they produced

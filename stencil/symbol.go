@@ -28,6 +28,7 @@ type coupling struct {
 // the result is +Inf.
 func (s *Sheet) StableSystem(rates []int, order int) (stable float64, failed int, err error) {
 	part := linearPart{Sheet: s, known: map[int]map[coupling]float64{}}
+	s.Ignored = nil
 	for i, rate := range rates {
 		if part.of(rate) == nil {
 			return 0, i, ErrNoBound
@@ -198,7 +199,8 @@ func (p *linearPart) of(at int) map[coupling]float64 {
 	all, ok := p.known[at]
 	if !ok {
 		if all = p.find(at); all == nil && p.atPoint(at) {
-			all, p.Ignored = map[coupling]float64{}, true
+			all = map[coupling]float64{}
+			p.ignore(1, at)
 		}
 		p.known[at] = all
 	}

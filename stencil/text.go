@@ -44,6 +44,8 @@ func (p *program) text(at int, left *int) string {
 		return fmt.Sprintf("(%s ? %s : %s)", args[0], args[1], args[2])
 	case s.op == negation:
 		return "-" + args[0]
+	case s.op == product && s.args[0] == s.args[1] && p.steps[s.args[0]].op == nil:
+		return args[0] + "^2"
 	case s.op == inversion:
 		return "not " + args[0]
 	case functions[name] == nil:

@@ -83,9 +83,22 @@ func newConfigCheckCommand() *cobra.Command {
 				return command.As(command.Config, err)
 			}
 			call := command.Of(cmd.Context())
-			fmt.Fprintf(call.Verdicts(cmd.OutOrStdout()), "ok    %s: %s on %v points in %s\n", args[0], c.Solver,
-				c.Grid.Size, c.Precision)
-			return call.PrintJSON(map[string]any{"file": args[0], "config": c})
+			p, err := c.Problem()
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			fmt.Fprintf(call.Verdicts(out), "ok    %s: %s on %v points in %s\n", args[0], c.Solver, c.Grid.Size, c.Precision)
+			first := p.First()
+			for a, h := range p.Spacing {
+				fmt.Fprintf(out, "grid  %c from %.6g to %.6g in steps of %.6g\n", "xyz"[a], first[a],
+					p.Coordinate(a, p.Grid.Size[a]-1), h)
+			}
+			if c.Solver != configs.SolverLaplace {
+				fmt.Fprintln(out, "dt    "+p.StepText())
+			}
+			return call.PrintJSON(map[string]any{"file": args[0], "config": c, "origin": first, "spacing": p.Spacing,
+				"time_step": p.StepText()})
 		},
 	}
 	addSet(cmd, &set)

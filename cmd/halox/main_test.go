@@ -452,6 +452,8 @@ func TestJSON(t *testing.T) {
 		{"config explain -q " + write(t, "d.yaml", small), `"bytes_per_point": 16`, ""},
 		{"config explain -q " + write(t, "e.yaml", "solver: equation\ngrid: {size: [8]}\nfields: {u: {}}\nequations: {u: lap(u) + sin(2*t)}\n"),
 			`"text": "`, ""},
+		{"config explain -q " + write(t, "f.yaml", reaction), `"time_step": "0.0252`, ""},
+		{"config check -q " + write(t, "f.yaml", reaction), `"time_step": "0.0252`, ""},
 		{"verify -q " + write(t, "d.yaml", small), `"result": "ok"`, ""},
 		{"bench exchange -q --backend host --devices 1 --points 4 --paths staged", `"kind": "exchange"`, ""},
 		{"config new heat2d " + record + ".yaml", `"wrote": "`, ""},
@@ -490,6 +492,39 @@ func TestDriverThatIsNamed(t *testing.T) {
 	}
 	if code, _, stderr := cli("plan", file); code != 0 {
 		t.Errorf("backend host: exit %d: %s", code, stderr)
+	}
+}
+
+// reaction has a decay that dt ignores.
+const reaction = `solver: equation
+grid: {size: [8, 8], start: [1, 0], end: [2, 1]}
+boundary: {x: neumann, y: neumann}
+fields: {u: {initial: 100*x}}
+equations: {u: 0.139*lap(u) - 3*u^2}
+stop: {iterations: 3}
+devices: {backend: host}
+`
+
+// A check and a run say what the time step ignores and where the points are, and a run that it has diverged.
+func TestIgnoredTerms(t *testing.T) {
+	file := write(t, "c.yaml", reaction)
+	for command, all := range map[string][]string{
+		"config check": {"grid  x from 1.0625 to 1.9375 in steps of 0.125\n", "dt    0.0252", "stable up to 0.0281025, ignoring -3 * u^2\n"},
+		"run":          {"time step  stable up to 0.0281, ignoring -3 * u^2\n", "warning    the last step changed the field by "},
+	} {
+		code, out, stderr := cli(append(strings.Fields(command), file)...)
+		for _, has := range all {
+			if code != 0 || !strings.Contains(out, has) {
+				t.Errorf("%s: exit %d, no %q in\n%s%s", command, code, has, out, stderr)
+			}
+		}
+	}
+	keys, r := run(t, reaction)
+	if ran := keys["run"].(map[string]any); fmt.Sprint(ran["origin"], ran["spacing"]) != "[1.0625 0.0625] [0.125 0.125]" {
+		t.Errorf("points from %v in steps of %v", ran["origin"], ran["spacing"])
+	}
+	if len(r.Run.Warnings) != 1 || fmt.Sprint(r.Run.IgnoredTerms) != "[-3 * u^2]" {
+		t.Errorf("got %v and %v", r.Run.Warnings, r.Run.IgnoredTerms)
 	}
 }
 

@@ -94,9 +94,7 @@ func (e *Explanation) print(out io.Writer) {
 			}
 		})
 	}
-	if e.TimeStep != "" {
-		fmt.Fprintln(out, "time step:", e.TimeStep)
-	}
+	fmt.Fprintln(out, "time step:", e.TimeStep)
 	table(out, "variables", "variable\ttime levels\tghosts are exchanged", func(t io.Writer) {
 		for _, name := range slices.Sorted(maps.Keys(e.Levels)) {
 			var when []string

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/halox/halox/configs"
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/command"
 	"github.com/halox/halox/p2p/mpi"
@@ -45,7 +46,11 @@ func BeginRecord(ctx context.Context, kind results.Kind, settings any) *results.
 
 // newRecord describes a run before it begins. If processes share the grid all call it.
 func (s *Run) newRecord(ctx context.Context, begin time.Time) (*results.Record, error) {
-	run := &results.Run{Scheme: string(s.Scheme), Path: s.solver.Plan().Path(), Decomposition: s.Place.Parts}
+	run := &results.Run{Scheme: string(s.Scheme), Path: s.solver.Plan().Path(), Decomposition: s.Place.Parts,
+		Origin: s.Problem.First(), Spacing: s.Problem.Spacing, IgnoredTerms: s.Problem.Ignored}
+	if stable := s.Problem.Stable; stable > 0 && s.config.Solver != configs.SolverLaplace {
+		run.StableDT = results.Number(stable)
+	}
 	if s.from != nil {
 		run.RestartStep = &s.from.Step
 	}
@@ -130,6 +135,17 @@ func (s *Run) addResult(r *results.Record, res scheme.Result, setup time.Duratio
 	} else if paced {
 		run.DT, run.Time = results.Number(res.Length), results.Number(s.solver.Time())
 	}
+	if s.diverges(run) {
+		run.Warnings = append(run.Warnings, fmt.Sprintf("the last step changed the field by %.3g, and its maximum is %.3g: "+
+			"the run probably diverges; use a smaller time step", *run.MaxChange, *run.MaxNorm))
+	}
+}
+
+// diverges reports whether an integrated field is large and changes as much in a step, as it does where its sign
+// alternates from step to step.
+func (s *Run) diverges(r *results.Run) bool {
+	integrates := s.config.Heat != nil || s.config.Time != nil && s.config.Time.Integrator != ""
+	return integrates && r.MaxNorm != nil && r.MaxChange != nil && *r.MaxNorm > 1e6 && *r.MaxChange > *r.MaxNorm/2
 }
 
 // together returns the norms of all fields.
