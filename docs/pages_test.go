@@ -93,7 +93,7 @@ func TestPrograms(t *testing.T) {
 }
 
 func TestFirstProgramImportsThreePackages(t *testing.T) {
-	if n := strings.Count(read(t, "tutorials/halo-exchange.md"), "\t\"github.com/halox/halox/"); n == 0 || n > 3 {
+	if n := strings.Count(blocks(read(t, "tutorials/halo-exchange.md"), "go")[0], "\t\"github.com/halox/halox/"); n == 0 || n > 3 {
 		t.Errorf("the first program imports %d packages of halox, want 1 to 3", n)
 	}
 }
