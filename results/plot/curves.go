@@ -75,8 +75,8 @@ var marks = [...][2]draw.GlyphDrawer{
 	{draw.CircleGlyph{}, draw.RingGlyph{}}, {draw.BoxGlyph{}, draw.SquareGlyph{}}, {
 		draw.PyramidGlyph{}, draw.TriangleGlyph{},
 	},
-	{draw.CrossGlyph{}, draw.CrossGlyph{}}, {draw.PlusGlyph{}, draw.PlusGlyph{}}, {draw.RingGlyph{}, draw.RingGlyph{}},
-	{draw.SquareGlyph{}, draw.SquareGlyph{}},
+	{draw.CrossGlyph{}, draw.PlusGlyph{}}, {draw.PlusGlyph{}, draw.CrossGlyph{}}, {draw.RingGlyph{}, draw.CircleGlyph{}},
+	{draw.SquareGlyph{}, draw.BoxGlyph{}},
 }
 
 func (c Curves) check() error {

@@ -38,6 +38,11 @@ func writeCurves(t *testing.T, c Curves, format string) []byte {
 
 // Marks and dashes tell curves apart.
 func TestCurvesGolden(t *testing.T) {
+	for i, two := range marks {
+		if two[0] == two[1] {
+			t.Errorf("curves of color %d share a mark", i)
+		}
+	}
 	for name, n := range map[string]int{"few": 4, "many": 9} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
