@@ -67,10 +67,10 @@ func shell(t *testing.T, dir, script string, env ...string) string {
 // A reader who starts in an empty folder next to a clone, and does what pages say, gets the output that they show. The
 // last program prints the same on GPUs, which the CPU emulates here.
 func TestPrograms(t *testing.T) {
-	for _, pages := range [][]string{
+	for _, pages := range testdevices.Some(2, [][]string{
 		{"tutorials/halo-exchange"}, {"tutorials/point-function"}, {"tutorials/ranks"}, {"how-to/own-kernels"},
 		{"tutorials/shallow-water", "tutorials/several-processes"},
-	} {
+	}) {
 		t.Run(filepath.Base(pages[0]), func(t *testing.T) {
 			dir := t.TempDir()
 			if _, err := testdevices.CPlusPlus(); err != nil && strings.Contains(read(t, pages[0]+".md"), "sweep.Check(") {

@@ -253,6 +253,7 @@ func TestSpeed(t *testing.T) {
 // Kernels of GPUs choose the lengths of many steps per launch with the bits of the host, over several runs, whether a
 // run ends at a time, at a step or because a speed is NaN. What they cannot compute exactly takes a launch per step.
 func TestSpeedOnDevices(t *testing.T) {
+	testdevices.InTurn(t, 1, 4)
 	const until = 0.3
 	equation := func(element domain.Element, rate, speed string) *Problem {
 		e := &Equation{Size: []int{12, 9}, Spacing: []float64{0.1, 0.2}, Element: element, Integrator: RK2, Until: until,

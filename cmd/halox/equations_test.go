@@ -40,7 +40,7 @@ func TestEquationsOfNumPy(t *testing.T) {
 		{"kleingordon", []string{"u"}, 1e-12, "needs variables of two levels"},
 		{"schrodinger", []string{"im", "re"}, 1e-12, "runs steps of one stage"},
 	}
-	for n, c := range all {
+	for n, c := range testdevices.Some(4, all) {
 		config := filepath.Join("testdata", "equations", c.name+".yaml")
 		dir := t.TempDir()
 		args := func(name string, more ...string) (all, files []string) {
@@ -100,7 +100,7 @@ func TestEquationsOfNumPy(t *testing.T) {
 				same(t, files)
 			})
 		}
-		if !testdevices.Turn(n, len(all), len(all)) { // a program of each takes a compiler of C++ its time
+		if !testdevices.Turn(n, 4, 4) { // a program of each takes a compiler of C++ its time
 			continue
 		}
 		t.Run(c.name+"/processes", func(t *testing.T) {

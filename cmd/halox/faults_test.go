@@ -129,7 +129,7 @@ func TestFaults(t *testing.T) {
 		steps = 100_000
 	}
 	want := fieldAfter(t, write(t, "c.yaml", text+"devices: {backend: host, count: 1}\n"), steps)
-	for _, tc := range []struct {
+	for _, tc := range testdevices.Some(4, []struct {
 		name, fault string
 		emulated    bool  // GPUs; otherwise CPU devices, or real GPUs
 		left        []int // devices after each fault
@@ -143,7 +143,7 @@ func TestFaults(t *testing.T) {
 		{"device without which the driver starts first", "start", true, []int{1}, []int{1}, []string{"ok", "cuInit"}},
 		{"link", "link", true, []int{2, 1}, []int{-1, 5}, nil},
 		{"real device", "trap", false, []int{1}, []int{6}, []string{"ok", "cuda 0: "}},
-	} {
+	}) {
 		t.Run(tc.name, func(t *testing.T) {
 			backend, uuid := "host", "-"
 			switch {
@@ -231,6 +231,7 @@ func TestFaultsAndSignals(t *testing.T) {
 
 // Under a launcher a job ends when one of its processes is killed, and the next job continues from its checkpoint.
 func TestFaultsUnderALauncher(t *testing.T) {
+	testdevices.InTurn(t, 1, 4)
 	config := write(t, "c.yaml", small)
 	want := fieldAfter(t, config, 3000)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {

@@ -197,6 +197,7 @@ func TestStatistics(t *testing.T) {
 
 // Series have the fields at the times at which they are due, in all formats, and change no bits of the run.
 func TestSeries(t *testing.T) {
+	testdevices.InTurn(t, 0, 4)
 	text := moving + `output:
   field: {u: "@/u.npy", v: "@/v.npy"}
   statistics: {max: [u], every: 5, folder: "@/s"}

@@ -8,6 +8,7 @@ import (
 	"github.com/halox/halox/examples/internal/example"
 	"github.com/halox/halox/examples/internal/exampletest"
 	"github.com/halox/halox/internal/test"
+	"github.com/halox/halox/internal/testdevices"
 )
 
 var tests = exampletest.Ranks{New: newProgram}
@@ -17,6 +18,7 @@ func TestMain(m *testing.M) { exampletest.Main(m, "diffusion.cu") }
 // Device ranks give the bits of the reference on any number of devices, however they share the levels and rows; a second
 // run goes on where the first has ended.
 func TestBits(t *testing.T) {
+	testdevices.InTurn(t, 0, 4)
 	const steps = 3 // odd: the second run begins with the other field
 	for _, c := range []struct {
 		size  size

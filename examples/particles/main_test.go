@@ -10,6 +10,7 @@ import (
 	"github.com/halox/halox/examples/internal/example"
 	"github.com/halox/halox/examples/internal/exampletest"
 	"github.com/halox/halox/internal/test"
+	"github.com/halox/halox/internal/testdevices"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, "particles.cu") }
@@ -32,6 +33,7 @@ func eachBox(t *testing.T, devices int, p problem, start func(height float64) []
 
 // Device ranks give the bits of the reference on any number of devices. Two runs give what one run of all steps gives.
 func TestBits(t *testing.T) {
+	testdevices.InTurn(t, 1, 4)
 	pushed := func(n int, width, speed float64) func(h float64) []particle {
 		return func(h float64) []particle {
 			all := scattered(n*int(h), width, h)

@@ -17,6 +17,7 @@ func TestMain(m *testing.M) { exampletest.Main(m, "power.cu") }
 
 // Device ranks give the eigenvalue and vector of the reference, with the same bits on each backend.
 func TestVector(t *testing.T) {
+	testdevices.InTurn(t, 2, 4)
 	for _, c := range []struct {
 		devices int
 		flags   string

@@ -178,6 +178,7 @@ func finds(t testing.TB, folder string, step int64, rejected ...string) *checkpo
 // Fields of all kinds come back with the same bits on other decompositions and devices, from shards that do not depend
 // on the decomposition.
 func TestOtherDecompositions(t *testing.T) {
+	testdevices.InTurn(t, 1, 4)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8)) // on GPUs several shards are written at once
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
 		for _, tc := range []struct {

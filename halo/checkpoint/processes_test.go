@@ -296,6 +296,7 @@ func TestKilled(t *testing.T) {
 }
 
 func TestProcesses(t *testing.T) {
+	testdevices.InTurn(t, 2, 4)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for _, ranks := range testdevices.Some(1, []int{2, 3}) {
 			t.Run(fmt.Sprintf("other/%d", ranks), func(t *testing.T) {

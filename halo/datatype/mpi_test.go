@@ -16,6 +16,7 @@ import (
 	"github.com/halox/halox/halo/datatype/typetest"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/internal/test"
+	"github.com/halox/halox/internal/testdevices"
 )
 
 // mpiPatience is the limit for an MPI library to compile and to answer everything.
@@ -31,6 +32,7 @@ type mpiCase struct {
 // Every installed MPI library is compared in sizes, bounds and packed bytes for all workloads and for random
 // types.
 func TestLikeMPI(t *testing.T) {
+	testdevices.InTurn(t, 3, 4)
 	compilers := mpiCompilers(t)
 	if len(compilers) == 0 {
 		t.Skip("SKIPPED: no working mpicc, types are not compared with MPI (apt-get install libopenmpi-dev openmpi-bin)")

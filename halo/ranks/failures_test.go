@@ -110,6 +110,7 @@ var wrongCalls = []wrongCall{
 
 // The error names the failed rank and the reason, within its limit, and all other ranks end.
 func TestFailures(t *testing.T) {
+	testdevices.InTurn(t, 1, 4)
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		s.Devices = s.Devices[:min(2, len(s.Devices))]
 		each := 6 / len(s.Devices)

@@ -119,7 +119,7 @@ func TestEveryFaultHasItsPlace(t *testing.T) {
 // TestFaultsAreFound wants every fault to fail a test of the suite, or some of them unless tests are long; one that does
 // not compile, or never ends, shows nothing.
 func TestFaultsAreFound(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 2, 8)
 	if testing.Short() {
 		t.Skip("SKIPPED: builds and runs the tests of halo once a fault")
 	}

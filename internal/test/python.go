@@ -4,11 +4,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
-// Python runs a script of Python with arguments, and fails the test if it fails. It skips the test if Python lacks the
-// package, which it also looks for among the packages of make formats.
+// importing has the error of importing a package in Python, by package: some take a second.
+var importing sync.Map
+
+// Python runs a Python program with arguments. It skips the test if a package that the program needs cannot be
+// imported: make formats installs some.
 func Python(t *testing.T, pkg, script string, args ...string) {
 	t.Helper()
 	run := func(args ...string) ([]byte, error) {
@@ -17,7 +21,11 @@ func Python(t *testing.T, pkg, script string, args ...string) {
 		cmd.Env = append(os.Environ(), "PYTHONPATH="+paths)
 		return cmd.CombinedOutput()
 	}
-	if out, err := run("-c", "import "+pkg); err != nil {
+	try, _ := importing.LoadOrStore(pkg, sync.OnceValues(func() (string, error) {
+		out, err := run("-c", "import "+pkg)
+		return string(out), err
+	}))
+	if out, err := try.(func() (string, error))(); err != nil {
 		t.Skipf("SKIPPED: needs Python with %s, see make formats: %v %s", pkg, err, out)
 	}
 	if out, err := run(append([]string{"-c", script}, args...)...); err != nil {

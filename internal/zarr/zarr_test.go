@@ -19,6 +19,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/test"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/zarr"
 )
 
@@ -196,6 +197,7 @@ func TestArraysReadAsWritten(t *testing.T) {
 // Package zarr of Python reads what is written here, and the other way round: also arrays without shards, with indices
 // at the start, checksums before compression, and other separators.
 func TestArraysOfPython(t *testing.T) {
+	testdevices.InTurn(t, 3, 4)
 	const script = `
 import json, sys, numpy as np, zarr
 from zarr.codecs import ShardingCodec, BytesCodec, ZstdCodec, Crc32cCodec

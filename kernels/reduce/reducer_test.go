@@ -19,6 +19,7 @@ import (
 // Totals include every value of the box exactly once, for any shape, and no others. Results for the same box are
 // bitwise identical.
 func TestTotals(t *testing.T) {
+	testdevices.InTurn(t, 2, 4)
 	eachMode(t, func(t *testing.T, b *kerneltest.Bench, mode sums.Mode) {
 		for _, values := range []int{1, 3} { // per point
 			t.Run(fmt.Sprintf("values=%d", values), func(t *testing.T) {

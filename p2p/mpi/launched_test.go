@@ -21,6 +21,7 @@ import (
 )
 
 func TestPrograms(t *testing.T) {
+	testdevices.InTurn(t, 0, 4)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for _, tc := range []struct {
 			program string

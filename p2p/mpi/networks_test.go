@@ -18,6 +18,7 @@ import (
 // Messages between devices arrive over each network like those through pinned memory. NCCL has no tags, but
 // messages between two devices arrive at their destination in any order of sending.
 func TestProgramsOverNetworks(t *testing.T) {
+	testdevices.InTurn(t, 1, 4)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		device := append(testdevices.Environment(t, 2), networkVariable+"=mpi-device")
 		for _, tc := range []struct {

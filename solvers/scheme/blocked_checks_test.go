@@ -318,6 +318,7 @@ func endsWithin(t *testing.T, passes, plain *checkedRun, every int64, r *rand.Ra
 
 // A run that diverges ends at the same check, within a pass or not.
 func TestDivergenceWithinPasses(t *testing.T) {
+	testdevices.InTurn(t, 0, 4)
 	r := rand.New(rand.NewPCG(5, 8))
 	again := addAnyCosts(t, r)
 	set := testdevices.CPU(t, 3)

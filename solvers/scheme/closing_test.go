@@ -93,6 +93,7 @@ func TestClosingDuringARun(t *testing.T) {
 
 // Close at any time finally succeeds, and has no other effects.
 func TestClosingAtAnyMoment(t *testing.T) {
+	testdevices.InTurn(t, 3, 4)
 	for _, name := range []Scheme{TwoStream, Assisted, Fused, Ranks} {
 		c := newClosing(t, name)
 		var group sync.WaitGroup

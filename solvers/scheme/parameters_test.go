@@ -84,6 +84,7 @@ func kick(reduce bool) *sweep.Point {
 // Parameters of each step, the step and the time reach point functions under every scheme that takes the stages, to the
 // same bits as plain loops; parameters that were set between two runs too.
 func TestParametersOfEveryScheme(t *testing.T) {
+	testdevices.InTurn(t, 2, 4)
 	const one, groups = "runs steps of one stage", "exchanges after each step"
 	const owned, stars = "must have no reductions", "with an exchange interval of 2 steps"
 	defer func(steps int64) { fedSteps = steps }(fedSteps)
@@ -228,6 +229,7 @@ var peak = sweep.Point{
 // Steps whose length depends on the fields give the bits of plain loops with every scheme of several stages,
 // over several runs, up to a time; the others reject them.
 func TestPaceOfEveryScheme(t *testing.T) {
+	testdevices.InTurn(t, 0, 4)
 	const one, writes = "runs steps of one stage", "the last stage must write level +1"
 	const until = 1.25 - 1.0/512
 	size := []int{6, 5, 16}

@@ -101,6 +101,7 @@ func doubled(element domain.Element, up int) *sweep.Point {
 // The sources of all stages are compared with their Go counterparts; reals may differ by the given number of
 // units in the last place.
 func TestCheckPoints(t *testing.T) {
+	testdevices.InTurn(t, 2, 4)
 	testdevices.Once(t)
 	set := testdevices.Host(t, 1)
 	place := placed(t, set.Devices, []int{8, 8}, [3]bool{}, domain.Vec{1, 1, 1})

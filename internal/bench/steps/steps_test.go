@@ -142,6 +142,7 @@ func TestCompareScalingFromTwo(t *testing.T) {
 // Stencils are measured with ghost regions of their radius and with messages to diagonal neighbors, and each has its own
 // operations per point and speed-up.
 func TestStencilsOfSteps(t *testing.T) {
+	testdevices.InTurn(t, 3, 4)
 	operations := map[string]float64{"7-point": 8, "13-point": 15, "19-point": 21}
 	o := common{Devices: []int{1, 2}, Dims: 3, Points: []int{6}, Stencils: []string{"19-point", "7-point", "13-point"},
 		Precisions: []string{"float64"}, Cut: cutAuto, Budget: time.Millisecond}
