@@ -137,6 +137,13 @@ func TestCompareScalingFromTwo(t *testing.T) {
 		near(t, rows[i], results.SpeedUp, want)
 	}
 	near(t, rows[3], results.Efficiency, 0.8)
+	wild := measure.NewSample([]float64{50, 60, 90, 110, 400, 500})
+	rows = compareScaling([]results.Row{row(strongScaling, 1, 0).Value(results.Step, wild),
+		row(strongScaling, 2, 0).Value(results.Step, measure.NewSample([]float64{50, 50, 50, 50, 50, 50}))})
+	speedup, _ := rows[1].Get(results.SpeedUp)
+	if lo, hi, ok := speedup.Interval(); !ok || lo > 1.01 || hi < 9.99 {
+		t.Errorf("of a baseline between 50 and 500 us: %+v", speedup)
+	}
 }
 
 // Stencils are measured with ghost regions of their radius and with messages to diagonal neighbors, and each has its own
