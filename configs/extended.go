@@ -7,7 +7,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/stencil"
 )
@@ -117,15 +116,8 @@ func (r *Run) extended(always bool) *solvers.Equation {
 	}
 	field.Boundary = r.conditions(r.Boundary)
 	for i := range field.Boundary {
-		by := diffusivityName
-		if k.Formula == "" {
-			by = number(k.along(i / 2))
-		}
-		switch to := &field.Boundary[i]; to.Kind { // boundaries of equations have no diffusivity
-		case boundary.Flux:
-			to.Kind, to.Value = solvers.Neumann, "("+to.Value+")/"+by
-		case boundary.Robin:
-			to.Transfer = "(" + to.Transfer + ")/" + by
+		if field.Boundary[i].Diffusivity = diffusivityName; k.Formula == "" {
+			field.Boundary[i].Diffusivity = number(k.along(i / 2))
 		}
 	}
 	e.Fields = []solvers.EquationFor{field}

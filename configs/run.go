@@ -188,7 +188,7 @@ type Face struct {
 	Value    string        // for kinds with a value: a number or an expression, with t for the heat solver
 	Transfer string        // transfer coefficient h of kind robin, like Value, which then is the ambient value
 
-	Diffusivity string // D of flux and robin, with solver equation; "": 1
+	Diffusivity string // D of flux and robin, with solver equation; "": that of the equation
 }
 
 // MarshalJSON encodes the face as in a config.
@@ -485,14 +485,7 @@ func (r *Run) conditions(b Boundary) (all [6]solvers.ConditionText) {
 	for i := range all {
 		face := b.Face(i/2, i%2)
 		all[i] = solvers.ConditionText{Kind: face.Kind, Value: face.Value, Transfer: face.Transfer,
-			Half: r.Grid.Kind == Cells}
-		switch {
-		case face.Diffusivity == "":
-		case face.Kind == boundary.Flux:
-			all[i].Kind, all[i].Value = solvers.Neumann, "("+face.Value+")/("+face.Diffusivity+")"
-		default:
-			all[i].Transfer = "(" + face.Transfer + ")/(" + face.Diffusivity + ")"
-		}
+			Diffusivity: face.Diffusivity, Half: r.Grid.Kind == Cells}
 	}
 	return all
 }

@@ -110,7 +110,7 @@ var keys = slices.Concat([]key{
 	{name: "grid.start", must: "one number per axis, as [0, 0]",
 		about: "Where each axis begins, of solver equation; 0 without it."},
 	{name: "grid.end", must: "one number per axis, as [1, 1]",
-		about: "Where each axis ends, of solver equation, in place of grid.spacing."},
+		about: "Where each axis ends, of solver equation, in place of grid.spacing: the place of its [face](boundaries.md#coordinates)."},
 	{name: "grid.points", def: "nodes", words: list("nodes", Cells),
 		about: "Where Dirichlet faces lie: one spacing from the nearest point, or with cells half a spacing, " +
 			"as other faces do."},
@@ -154,9 +154,9 @@ var keys = slices.Concat([]key{
 		about: "Time between two steps; auto is the largest that is stable."},
 	{name: "heat.diffusivity", def: "1",
 		must:  "a positive number, one per axis, an expression of coordinates, or {file: NAME.npy}",
-		about: "Diffusivity k of the heat equation. With an expression, diffusion is div(k grad u)."},
+		about: "Diffusivity D of the heat equation. With an expression, diffusion is div(D grad u)."},
 	{name: "heat.source", formula: true,
-		about: "Term f of du/dt = div(k grad u) + f, a [formula](equations.md#formulas)."},
+		about: "Term f of du/dt = div(D grad u) + f, a [formula](equations.md#formulas)."},
 	{name: "heat.force", def: "false", words: list("true", "false"), guard: true,
 		about: "Take heat.dt even if it is not stable."},
 	{name: "laplace.source", formula: true,
@@ -253,8 +253,8 @@ func boundaryKeys() (all []key) {
 	for axis := range 3 {
 		name := "xyz"[axis : axis+1]
 		face := key{name: "boundary." + name, words: formsOfFaces,
-			about: "Both faces of " + name + ". A value is a number or an expression. " +
-				"With solver equation it is that of fields without a boundary of their own."}
+			about: "Both faces of " + name + ". A value is a number or an expression. With solver equation it is that of " +
+				"fields without a boundary of their own, and flux and robin may state a [D](boundaries.md), as {flux: {value: 1, D: 2}}."}
 		all = append(all, face)
 		for side, end := range []string{"low", "high"} {
 			face.name, face.def = "boundary."+faceName(axis, side), "{dirichlet: 0}"

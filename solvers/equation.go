@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/stencil"
@@ -108,6 +109,10 @@ type ConditionText struct {
 	Value    string       // expression, for kinds with a value
 	Transfer string       // expression for the transfer coefficient h of a Robin wall; "": 0
 	Half     bool         // a Dirichlet wall is half a spacing from the nearest point; default: if another field's is
+
+	// Diffusivity is an expression for D of flux and Robin walls; "": that of the only diffusion along the axis in the
+	// rate or acceleration of the field, such as D*lap(u) or div(D, u).
+	Diffusivity string
 }
 
 // Definition is a formula with a name.
@@ -308,7 +313,7 @@ func (r *equationReader) names() {
 		if err == nil {
 			r.note("define."+d.Name, r.define(i, formula))
 		}
-		r.values("define."+d.Name, d.Boundary, &r.p.system.fields[len(r.Fields)+i])
+		r.values("define."+d.Name, d.Boundary, len(r.Fields)+i, -1)
 	}
 }
 
@@ -330,19 +335,54 @@ func (r *equationReader) wallsOfStored(d *Stored) [6]Condition {
 	return walls
 }
 
-// values parses the values of walls.
-func (r *equationReader) values(part string, boundary [6]ConditionText, of *systemField) {
+// unknown is a formula with an error, which is reported.
+const unknown = -2
+
+// values parses the values of walls of a field, whose rate or acceleration is a formula, or -1, or unknown.
+func (r *equationReader) values(part string, texts [6]ConditionText, field, formula int) {
 	for k, face := range domain.Faces(len(r.Size)) {
-		read := func(text string, to **stencil.Expression) {
-			if text != "" {
-				var err error
-				*to, err = r.sheet.Expression(text)
-				r.note(fmt.Sprintf("%s.boundary.%v", part, face), err)
+		text, to, at := texts[k], &r.p.system.fields[field].walls[k], fmt.Sprintf("%s.boundary.%v", part, face)
+		one, _ := r.sheet.Value("1")
+		by, d, ok := one, one, true
+		if text.Kind == boundary.Flux || text.Kind == boundary.Robin {
+			var err error
+			if text.Diffusivity != "" {
+				if d, err = r.sheet.Value(text.Diffusivity); err != nil {
+					r.note(at, fmt.Errorf("D: %w", err))
+				}
+			} else if ok = formula == unknown; formula >= 0 {
+				d, ok = r.sheet.Diffusivity(formula, field, face.Axis())
+			}
+			if !ok {
+				r.note(at, errNoDiffusivity[text.Kind])
+				continue
+			}
+			if by = d; text.Kind == boundary.Flux && d != one {
+				to.Kind = Neumann
 			}
 		}
-		read(boundary[k].Value, &of.walls[k].Value)
-		read(boundary[k].Transfer, &of.walls[k].Transfer)
+		read := func(text string, by int, to **stencil.Expression) {
+			if text != "" {
+				value, err := r.sheet.Value(text)
+				r.note(at, err)
+				*to = r.sheet.Ratio(text, value, by)
+			}
+		}
+		if text.Kind == boundary.Robin {
+			read(text.Value, one, &to.Value)
+		} else {
+			read(text.Value, by, &to.Value)
+		}
+		read(text.Transfer, by, &to.Transfer)
 	}
+}
+
+// errNoDiffusivity are the errors of walls without D.
+var errNoDiffusivity = map[BoundaryKind]error{
+	boundary.Flux: errors.New("must have a D, as {flux: {value: 0.1, D: 1}}: D du/dn = value, and the equation has no " +
+		"single D*lap(u) or div(D, u); for du/dn = value write {neumann: value}"),
+	boundary.Robin: errors.New("must have a D, as {robin: {h: 1, ambient: 0, D: 1}}: D du/dn = h*(ambient - u), and the " +
+		"equation has no single D*lap(u) or div(D, u)"),
 }
 
 // fields parses the equation, initial value and boundary of each field.
@@ -354,6 +394,12 @@ func (r *equationReader) fields() {
 		if form != stages {
 			formula, err = r.sheet.Formula(f.formula(form))
 			r.note(form+"."+f.Name, err)
+		}
+		rate := formula
+		if form == updates || form == stages {
+			rate = -1
+		} else if err != nil {
+			rate = unknown
 		}
 		if f.Rate+f.Acceleration+f.Update != f.formula(form) {
 			r.note(form+"."+f.Name, errors.New("must be the only form of equations"))
@@ -376,7 +422,7 @@ func (r *equationReader) fields() {
 		r.p.Exact = append(r.p.Exact, exact)
 		field.initial, err = r.sheet.Expression(f.Initial)
 		r.note("fields."+f.Name+".initial", err)
-		r.values("fields."+f.Name, f.Boundary, field)
+		r.values("fields."+f.Name, f.Boundary, i, rate)
 	}
 	inStages, speed := r.stages(), r.speed()
 	if len(r.errors) > 0 {

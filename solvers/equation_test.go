@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers/scheme"
@@ -235,6 +236,46 @@ func TestEquationOfHeat(t *testing.T) {
 	limit := stencil.Kinds(2)[0].StableStep(p.Spacing, 0.7)
 	if n := float64(p.Steps(0.1)); p.TimeStep > safety*limit || p.TimeStep < 0.8*limit || math.Abs(n*p.TimeStep-0.1) > 1e-15 {
 		t.Errorf("%v steps of %v, stable %v", n, p.TimeStep, limit)
+	}
+}
+
+// The D of flux and Robin faces is that of the equation, as if the face stated it, or an error says that there is none.
+func TestDiffusivityOfWalls(t *testing.T) {
+	for rate, d := range map[string]string{
+		"lap(u)": "1", "0.01*lap(u) - u^2": "0.01", "x*u - div(-q, u)*2 + v": "2*q", "lap(u)*q/4 - upwind(1, x, u)": "q/4", "2*dxx(u) + q*dyy(u)": "2",
+		"0.3*lap(u) - u*dx(u) - dx(v*u)": "0.3", "-(div(q, u, harmonic) - 1)": "-q", "u*lap(u)": "", "lap(u) + 0.1*dxx(u)": "", "div(1 + u, u)": "",
+		"lap(u) + lap(v)": "", "at(u, 1, 0) - u": "", "lap(u) - lap(lap(u))": "", "noise(1)*lap(u)": "", "dyy(u)": "", "dx(dx(u))": "", "u +": "",
+	} {
+		walls := func(d string) (*Problem, error) {
+			e := &Equation{Size: []int{7, 6}, Element: domain.Float64, TimeStep: 1e-4, Force: true, Constants: []Definition{{"q", "1 + x*y"}}, Fields: []EquationFor{
+				{Name: "u", Rate: rate, Initial: "x", Boundary: conditionsOf("nnnn", "")}, {Name: "v", Rate: "lap(v)", Initial: "1", Boundary: conditionsOf("nnnn", "")}}}
+			e.Fields[0].Boundary[0] = ConditionText{Kind: boundary.Flux, Value: "sin(y)", Diffusivity: d}
+			e.Fields[0].Boundary[1] = ConditionText{Kind: boundary.Robin, Value: "y", Transfer: "cos(y)", Diffusivity: d}
+			return e.Problem()
+		}
+		p, err := walls("")
+		if says := "no single D*lap(u)"; d == "" {
+			if rate == "u +" {
+				says = "ends too early"
+			}
+			if err == nil || !strings.Contains(err.Error(), says) || strings.Count(err.Error(), "\n") > 1 {
+				t.Errorf("%s: %v", rate, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", rate, err)
+			continue
+		}
+		got, want := p.of(0).Boundary, must(walls(d))(t).of(0).Boundary
+		for _, e := range [][2]*stencil.Expression{{got[0].Value, want[0].Value}, {got[1].Value, want[1].Value}, {got[1].Transfer, want[1].Transfer}} {
+			if g, w := e[0].NewEvaluator(p.coordinates(0)).At(-1, 3, 0), e[1].NewEvaluator(p.coordinates(0)).At(-1, 3, 0); math.Abs(g-w) > 1e-15 {
+				t.Errorf("%s: %s is %v, want that of %s, %v", rate, e[0], g, e[1], w)
+			}
+		}
+		if got[0].Kind != want[0].Kind {
+			t.Errorf("%s: %s, want %s", rate, got[0].Kind, want[0].Kind)
+		}
 	}
 }
 

@@ -143,9 +143,9 @@ func TestOrderOfEquationsBetweenWalls(t *testing.T) {
 						case 'g':
 							w.Kind, w.Value = Neumann, outward
 						case 'f':
-							w.Kind, w.Value = "flux", outward
+							w.Kind, w.Value, w.Diffusivity = "flux", outward, "1"
 						case 'r':
-							w.Kind, w.Value, w.Transfer = "robin", exact+" + "+outward+"/2.5", "2.5"
+							w.Kind, w.Value, w.Transfer, w.Diffusivity = "robin", exact+" + "+outward+"/2.5", "2.5", "1"
 						}
 					}
 					e := &Equation{Size: slices.Repeat([]int{n}, dims), Element: domain.Float64, Constants: []Definition{{"K", "1 + x*y"}},

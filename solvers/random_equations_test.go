@@ -824,7 +824,7 @@ func newExperiment(number, fields int, moving bool) *experiment {
 			if w.Kind == "robin" && r.IntN(2) == 0 {
 				transfers[k] = of2("+", literal(1.5), of2("sin", of2("+", leaf("i"), values.formula(2, 0))))
 			}
-			w.Transfer = transfers[k].String()
+			w.Transfer, w.Diffusivity = transfers[k].String(), "1"
 		}
 		e.Fields, o.walls, o.values = append(e.Fields, f), append(o.walls, f.Boundary), append(o.values, trees)
 		o.transfers = append(o.transfers, transfers)

@@ -414,6 +414,75 @@ func (s *Sheet) atPoint(root int) bool {
 	return ok
 }
 
+// Ratio returns the quotient of two values as an expression. src is the text of the first.
+func (s *Sheet) Ratio(src string, a, b int) *Expression {
+	if s.b.steps[b] == (step{value: 1}) {
+		return s.extract(src, a)
+	}
+	return s.extract("("+src+")/("+s.extract("", b).Text()+")", s.op(quotient, a, b))
+}
+
+// Diffusivity returns the value D of the diffusion D*lap(u), div(D, u) or D*dxx(u) of a field along an axis, if a formula
+// has only one and D does not depend on fields. Terms that read only the point and first differences are no diffusion.
+func (s *Sheet) Diffusivity(formula, field, axis int) (at int, ok bool) {
+	found, ok := []int(nil), true
+	second := func(name string) bool { return len(name) == 3 && name[1] == name[2] } // dxx, dyy or dzz
+	var visit func(at, factor int)
+	visit = func(at, factor int) {
+		st := s.b.steps[at]
+		of, alone := s.ofField(at, "lap", "div", "dxx", "dyy", "dzz")
+		switch c := s.made[at]; {
+		case s.noDiffusion(at):
+		case alone && of == field && second(c.name) && c.name[1] != "xyz"[axis]:
+		case alone && of == field && c.name == "div":
+			found = append(found, s.scaled(factor, c.args[0]))
+		case alone && of == field:
+			found = append(found, factor)
+		case st.op == sum || st.op == difference:
+			visit(st.args[0], factor)
+			if st.op == difference {
+				factor = s.op(negation, factor)
+			}
+			visit(st.args[1], factor)
+		case st.op == negation:
+			visit(st.args[0], s.op(negation, factor))
+		case st.op == product && !s.b.steps[st.args[0]].fields:
+			visit(st.args[1], s.scaled(factor, st.args[0]))
+		case st.op == product && !s.b.steps[st.args[1]].fields:
+			visit(st.args[0], s.scaled(factor, st.args[1]))
+		case st.op == quotient && !s.b.steps[st.args[1]].fields:
+			visit(st.args[0], s.op(quotient, factor, st.args[1]))
+		default:
+			ok = false
+		}
+	}
+	if visit(formula, s.b.number(1)); !ok || len(found) != 1 || s.without(found[0], s.changing(noise)) != nil {
+		return 0, false
+	}
+	return found[0], true
+}
+
+// scaled returns a product without a factor of 1.
+func (s *Sheet) scaled(factor, at int) int {
+	if s.b.steps[factor] == (step{value: 1}) {
+		return at
+	}
+	return s.op(product, factor, at)
+}
+
+// noDiffusion reports whether a step consists of values at the point and their first differences.
+func (s *Sheet) noDiffusion(at int) bool {
+	st := s.b.steps[at]
+	switch c, made := s.made[at]; {
+	case s.atPoint(at):
+		return true
+	case made:
+		return (len(c.name) == 2 && c.name[0] == 'd' || c.name == "upwind" || c.name == "grad2") &&
+			!slices.ContainsFunc(c.args, func(a int) bool { return !s.atPoint(a) })
+	}
+	return st.op != nil && !slices.ContainsFunc(st.operands(), func(a int) bool { return !s.noDiffusion(a) })
+}
+
 // A bounder accumulates the terms that bound the time step.
 type bounder struct {
 	*Sheet

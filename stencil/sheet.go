@@ -257,15 +257,18 @@ var errNotFinite = errors.New("must not contain a non-finite number, such as 1/0
 
 // Expression parses an expression that may use names of the sheet, but no fields.
 func (s *Sheet) Expression(src string) (*Expression, error) {
-	s.reads = expressions
-	o, err := s.read(src, &operand{})
+	at, err := s.Value(src)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.without(o.at, s.changing()); err != nil {
-		return nil, err
-	}
-	return s.extract(src, o.at), nil
+	return s.extract(src, at), nil
+}
+
+// Value parses an expression like Expression, and returns its number for Ratio.
+func (s *Sheet) Value(src string) (int, error) {
+	s.reads = expressions
+	o, err := s.read(src, &operand{})
+	return o.at, cmp.Or(err, s.without(o.at, s.changing()))
 }
 
 // changing returns the names of numbers that may change, followed by others.
