@@ -159,11 +159,19 @@ func AutoParts(g Grid, n int, w Radius) (Vec, error) {
 	case ok:
 		return parts, nil
 	case n == 1:
-		return Vec{}, fmt.Errorf("domain: %v points: a periodic axis has fewer layers than its ghosts need",
-			g.along(g.Size))
+		return Vec{}, fmt.Errorf("domain: %v points: a periodic axis has fewer layers than the %v that its ghosts need",
+			g.along(g.Size), w.most(g))
 	}
-	return Vec{}, fmt.Errorf("domain: %v points in %d parts: a part has fewer layers than its neighbors need",
-		g.along(g.Size), n)
+	return Vec{}, fmt.Errorf("domain: %v points in %d parts: a part has fewer layers than the %v that its neighbors need",
+		g.along(g.Size), n, w.most(g))
+}
+
+// most returns the number of ghost layers per axis, on the side with more.
+func (r Radius) most(g Grid) []int {
+	for a := range 3 {
+		r.Plus[a] = max(r.Plus[a], r.Minus[a])
+	}
+	return g.along(r.Plus)
 }
 
 // NestedParts returns a decomposition of a grid over hosts, and of each host's part over its devices, the same
@@ -183,8 +191,8 @@ func NestedParts(g Grid, hosts, devices int, w Radius) (outer, inner Vec, err er
 	outer, inner, ok := bestDecomposition(g, hosts, devices, w)
 	if !ok {
 		return outer, inner, fmt.Errorf(
-			"domain: %v points over %d hosts of %d devices: a part has fewer layers than its neighbors need",
-			g.along(g.Size), hosts, devices)
+			"domain: %v points over %d hosts of %d devices: a part has fewer layers than the %v that its neighbors need",
+			g.along(g.Size), hosts, devices, w.most(g))
 	}
 	return outer, inner, nil
 }
@@ -230,8 +238,8 @@ func NestedAs(g Grid, parts Vec, devices int, w Radius) (outer, inner Vec, err e
 	}
 	if !ok {
 		return outer, inner, fmt.Errorf(
-			"domain: %v points in %v parts: a part has fewer layers than its neighbors need",
-			g.along(g.Size), g.along(parts))
+			"domain: %v points in %v parts: a part has fewer layers than the %v that its neighbors need",
+			g.along(g.Size), g.along(parts), w.most(g))
 	}
 	left := devices // devices of a host not yet assigned to an axis
 	for a, n := range parts {

@@ -347,10 +347,10 @@ func TestErrorTexts(t *testing.T) {
 	_, _, given := NestedAs(flat, Vec{9, 1, 1}, 2, UniformRadius(2, 2))
 	_, _, boxes := NestedAs(line, Vec{3, 2, 1}, 2, UniformRadius(2, 1))
 	for want, err := range map[string]error{
-		"domain: [9 1] points in 10 parts: a part has fewer layers than its neighbors need":                              of(AutoParts(flat, 10, UniformRadius(2, 1))),
-		"domain: [9 1] points: a periodic axis has fewer layers than its ghosts need":                                    of(AutoParts(flat, 1, UniformRadius(2, 2))),
-		"domain: [9 1] points over 2 hosts of 2 devices: a part has fewer layers than its neighbors need":                nested,
-		"domain: [9 1] points in [9 1] parts: a part has fewer layers than its neighbors need":                           given,
+		"domain: [9 1] points in 10 parts: a part has fewer layers than the [1 1] that its neighbors need":               of(AutoParts(flat, 10, UniformRadius(2, 1))),
+		"domain: [9 1] points: a periodic axis has fewer layers than the [2 2] that its ghosts need":                     of(AutoParts(flat, 1, UniformRadius(2, 2))),
+		"domain: [9 1] points over 2 hosts of 2 devices: a part has fewer layers than the [2 2] that its neighbors need": nested,
+		"domain: [9 1] points in [9 1] parts: a part has fewer layers than the [2 2] that its neighbors need":            given,
 		"domain: parts [3 2]: the subdomains of each host of 2 devices must form a box, in the order of their ranks":     boxes,
 		"domain: parts [131072 1]: product must be at most 65536":                                                        of(Decompose(line, Vec{1 << 17, 1, 1})),
 		"domain: subdomain 0 owns 1 layers along y, its neighbor in y- needs 2: use a larger grid":                       width(Vec{1, 1, 1}, 2),

@@ -540,8 +540,13 @@ type Error struct {
 	Err    error  // error of the driver; of type *cuda.Error for CUDA
 }
 
-// Error returns the device, the operation and the error of the driver.
-func (e *Error) Error() string { return fmt.Sprintf("device %s: %s: %v", e.Device, e.Doing, e.Err) }
+// Error returns the device, the operation and the error of the driver. A panic, which other devices see too, comes first.
+func (e *Error) Error() string {
+	if errors.Is(e.Err, ErrPanicked) {
+		return fmt.Sprintf("%v; device %s: %s", e.Err, e.Device, e.Doing)
+	}
+	return fmt.Sprintf("device %s: %s: %v", e.Device, e.Doing, e.Err)
+}
 
 // Unwrap returns the error of the driver.
 func (e *Error) Unwrap() error { return e.Err }

@@ -14,8 +14,14 @@ import (
 	"github.com/halox/halox/internal/host"
 )
 
-// errKernelPanic makes a CPU device unusable.
-var errKernelPanic = errors.New("a kernel panicked")
+// ErrPanicked means that the Go function of a kernel panicked, which makes its CPU device unusable.
+var ErrPanicked = errors.New("a kernel panicked")
+
+// panicked is the text of an ErrPanicked, which names the kernel and its device.
+type panicked string
+
+func (p panicked) Error() string     { return string(p) }
+func (panicked) Is(other error) bool { return other == ErrPanicked }
 
 // hostKind is the backend of CPU cores.
 var hostKind = Kind{
@@ -35,13 +41,14 @@ func HostPlatform(n int) *Platform {
 		p.infos = append(p.infos, Info{Backend: Host, Traits: hostTraits, ID: id, Name: "host (" + runtime.GOARCH + ")",
 			Memory: memory.Total, Cores: 1})
 	}
-	p.start = func(Info) (driver, error) { return &hostDriver{ledger: ledger}, nil }
+	p.start = func(i Info) (driver, error) { return &hostDriver{ledger: ledger, id: i.ID}, nil }
 	return p
 }
 
 // hostDriver is the driver of one CPU device. All devices share the memory of the machine.
 type hostDriver struct {
 	ledger *hostLedger
+	id     int
 	failed atomic.Pointer[error] // first failure of a kernel of the device; as on a GPU, all later calls return it
 }
 
@@ -51,7 +58,7 @@ const hostMaxPitch = 1<<31 - 1
 func (h *hostDriver) canAccess(*Device) (bool, error) { return true, nil }
 func (h *hostDriver) enablePeer(*Device) error        { return nil }
 func (h *hostDriver) maxPitch() int64                 { return hostMaxPitch }
-func (h *hostDriver) fatal(err error) bool            { return errors.Is(err, errKernelPanic) }
+func (h *hostDriver) fatal(err error) bool            { return errors.Is(err, ErrPanicked) }
 func (h *hostDriver) close() error                    { return nil }
 
 func (h *hostDriver) module([]byte) (module, error) {
@@ -60,6 +67,7 @@ func (h *hostDriver) module([]byte) (module, error) {
 
 // hostKernel is a kernel of a CPU device.
 type hostKernel struct {
+	name    string // of the kernel and of the device
 	run     func(argument []byte)
 	current []byte      // argument of future launches
 	free    chan []byte // buffers of completed launches
@@ -95,11 +103,12 @@ func (h *hostKernel) launch(argument []byte) {
 }
 
 func (h *hostDriver) kernel(spec *KernelSpec) (launcher, error) {
+	name := fmt.Sprintf("kernel %q of device %s %d", spec.Name, Host, h.id)
 	switch {
 	case spec.RunWith != nil && len(spec.Argument) > 0:
-		return &hostKernel{spec.RunWith, slices.Clone(spec.Argument), make(chan []byte, hostQueueLength)}, nil
+		return &hostKernel{name, spec.RunWith, slices.Clone(spec.Argument), make(chan []byte, hostQueueLength)}, nil
 	case spec.Run != nil:
-		return &hostKernel{run: func([]byte) { spec.Run() }}, nil
+		return &hostKernel{name: name, run: func([]byte) { spec.Run() }}, nil
 	}
 	return nil, errors.New("must have a Go function")
 }
@@ -270,7 +279,11 @@ func (h *hostQueue) fail(err error) { h.failed.CompareAndSwap(nil, &err) }
 func (h *hostQueue) run(c command) {
 	defer func() {
 		if p := recover(); p != nil {
-			h.fail(fmt.Errorf("%w: %s", errKernelPanic, Panicked(p)))
+			name := "a copy"
+			if c.kernel != nil {
+				name = c.kernel.name
+			}
+			h.fail(panicked(name + " panicked: " + Panicked(p)))
 		}
 	}()
 	switch {

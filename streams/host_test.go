@@ -104,8 +104,8 @@ func TestPanicFailsAllStreamsOfItsDevice(t *testing.T) {
 	test.Check(t, a.Launch(bad), a.Record(e), b.Wait(e), b.Launch(next), b.Record(ahead))
 	close(begin)
 	e.marker.(*hostEvent).await(1, new(atomic.Bool))
-	test.Is(t, test.ErrorOf(ahead.marker.done()), errKernelPanic)
-	test.Is(t, b.Sync(testLimit), errKernelPanic)
+	test.Is(t, test.ErrorOf(ahead.marker.done()), ErrPanicked)
+	test.Is(t, b.Sync(testLimit), ErrPanicked)
 	test.Check(t, b.queue.close())
 	if ran {
 		t.Error("a kernel after the failure must not run")

@@ -17,6 +17,7 @@ import (
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
 )
 
 // closing is a runner with a scheme, whose variable and session are closed.
@@ -186,6 +187,9 @@ func TestPanicEndsRun(t *testing.T) {
 		x := runnerBy(t, set, step, cmp.Or(name.Needs().Path, p2p.Auto))
 		_, err := x.Run(t.Context(), Options{Scheme: name, Steps: 1 << 40, Limit: time.Hour})
 		if wants(t, string(name), err, nil, "panicked: enough (in scheme.TestPanicEndsRun"); err != nil {
+			if errors.Is(err, streams.ErrPanicked) && !strings.HasPrefix(err.Error(), `kernel "`) {
+				t.Errorf("%s: the error does not begin with its cause: %v", name, err)
+			}
 			if text := err.Error(); !strings.Contains(text, "closing_test.go:") || strings.Contains(text, "goroutine") || len(text) > 400 {
 				t.Errorf("%s: %s", name, text)
 			}

@@ -423,7 +423,9 @@ func (r *prepared) drive(ctx context.Context, def *definition, o Options, untouc
 func (f *fences) work(w worker, c *controller, i int) (err error) {
 	next := c.round
 	defer func() {
-		if err != nil && !errors.Is(err, streams.ErrStopped) {
+		if errors.Is(err, streams.ErrPanicked) { // perhaps of a neighbor
+			err = fmt.Errorf("%w; subdomains %v, %s", err, f.ranks(), next)
+		} else if err != nil && !errors.Is(err, streams.ErrStopped) {
 			err = fmt.Errorf("subdomains %v, %s: %w", f.ranks(), next, err)
 		}
 	}()
