@@ -225,6 +225,9 @@ func yamlError(err error) error {
 		e.line++
 		place = "not YAML, here or in a later line: "
 	}
+	if strings.HasPrefix(e.text, "mapping values") || strings.HasSuffix(e.text, "or '}'") {
+		e.text += `; a formula with ": " must be in quotes, as "x < 0.5 ? 1 : 0"`
+	}
 	e.text = place + e.text
 	return e
 }

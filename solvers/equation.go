@@ -585,6 +585,9 @@ func (r *equationReader) timeStep(formulas []int) {
 		}
 		stable, damped = min(stable, dt), min(damped, all)
 		if err != nil && r.TimeStep == 0 {
+			if errors.Is(err, stencil.ErrNoBound) && r.form() == rates {
+				err = fmt.Errorf("%w; for diffusivities up to D, time.dt is stable up to %.4g/D", err, r.sheet.EulerBound())
+			}
 			r.note(r.form()+"."+f.Name, err)
 		} else if err != nil {
 			stable, damped = math.Inf(1), math.Inf(1)

@@ -378,12 +378,22 @@ func (t *translator) call(n *node) operand {
 		if slices.Contains(names, n.text) {
 			return t.fail(n, "%s is not a function: a product needs *, as in %[1]s*(x)", n.text)
 		}
+		if other := otherwise[n.text]; other != "" {
+			return t.fail(n, "unknown function %q: write %s", n.text, other)
+		}
 		return t.fail(n, "unknown function %q%s", n.text, hint(n.text, all, "the functions are "))
 	}
 	if wanted, ok := arity(op, len(n.operands)); !ok {
 		return t.fail(n, "%s takes %s, not %d", op.name, wanted, len(n.operands))
 	}
 	return t.apply(op, n.operands, "an argument of "+op.name)
+}
+
+// otherwise are the spellings of functions that other languages have.
+var otherwise = map[string]string{
+	"where": "c ? a : b", "select": "c ? a : b", "ifelse": "c ? a : b", "iif": "c ? a : b", "piecewise": "c ? a : b",
+	"heaviside": "x > 0 ? 1 : 0", "ln": "log(x)", "fabs": "abs(x)", "arctan2": "atan2(y, x)", "clip": "min(max(x, a), b)",
+	"gradient": "dx(u), dy(u) and dz(u)", "grad": "dx(u), dy(u) and dz(u)", "laplacian": "lap(u)", "rand": "noise(seed)",
 }
 
 // arity describes how many arguments op takes, and whether n is valid.

@@ -395,6 +395,15 @@ func (s *Sheet) bounds(formula, field int) (*bounder, error) {
 	return b, nil
 }
 
+// EulerBound returns the largest stable step of explicit Euler for a diffusivity of 1.
+func (s *Sheet) EulerBound() float64 {
+	rate := 0.0
+	for a := range s.axes {
+		rate += 2 * s.inverse2(a)
+	}
+	return 1 / rate
+}
+
 // ErrNoBound means that no stable step of an equation is known.
 var ErrNoBound = errors.New("has differences for which no stable step is known, so that time.dt must be a number: known " +
 	"are sums of differences of fields, times numbers or expressions of coordinates")

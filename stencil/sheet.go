@@ -85,7 +85,9 @@ func (s *Sheet) declare(name string, o operand) error {
 		return fmt.Errorf("must be named with letters, digits and _, not %q", name)
 	case function || slices.Contains(reserved, name) || slices.Contains(variableNames(), name) ||
 		isOperator(name) || slices.Contains([]string{harmonic, noise, previous, file, linear}, name):
-		return fmt.Errorf("must not be named %s, which has a meaning in formulas", name)
+		s.names[name] = operand{s.b.number(1), o.kind} // so that formulas with the name cause no further errors
+		return fmt.Errorf("must not be named %s, which has a meaning in formulas, as have %s, functions and operators: "+
+			"take another name, such as %s0", name, list(variableNames()), name)
 	case known:
 		return fmt.Errorf("must not be named %s, which is the name of something else", name)
 	}
