@@ -163,6 +163,9 @@ func (e Steps) Run(
 	if err != nil {
 		return 0, err
 	}
+	if res.Stopped != scheme.StoppedSteps {
+		return 0, fmt.Errorf("%s: the run stopped early, at step %d: %s", e.Name, res.Steps, res.Stopped)
+	}
 	fmt.Fprintf(out, "%s: %d steps of %s points on %v, scheme %s: %.4g updates/s\n", e.Name, res.Steps,
 		strings.Trim(strings.ReplaceAll(fmt.Sprint(size), " ", " x "), "[]"), session, res.Scheme, res.UpdatesPerSecond)
 	if sim.Report != nil {
