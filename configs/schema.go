@@ -146,7 +146,8 @@ var keys = slices.Concat([]key{
 	{name: "time.integrator", def: "euler", words: list("euler", "rk2", "ssprk3", "rk4", "leapfrog"),
 		about: "How equations are integrated; accelerations always by leapfrog."},
 	{name: "time.dt", def: Auto, must: "auto, a positive number, or {cfl: 0.4, speed: FORMULA}",
-		about: "Time between two steps; auto is 0.9 times the largest stable step, where halox can determine it. " +
+		about: "Time between two steps; auto is 0.9 times the largest stable step, where halox can determine it, without " +
+			"[reactions](equations.md#time-step). " +
 			"With a speed it changes: cfl times the spacing over the [largest speed](equations.md#steps-that-change)."},
 	{name: "time.force", def: "false", words: list("true", "false"), guard: true,
 		about: "Take time.dt even if it is not stable."},

@@ -556,8 +556,12 @@ func (b *bounder) add(at int, factor float64) {
 func (s *Sheet) ignore(factor float64, at int) {
 	p := s.extract("", at).program
 	for i := range p.steps {
-		if st := &p.steps[i]; st.leaf == readLeaf {
+		left := 8
+		switch st := &p.steps[i]; {
+		case st.leaf == readLeaf:
 			st.leaf = s.fields[st.field]
+		case st.op != nil && !st.fields && strings.Contains(p.text(i, &left), "..."): // a long coefficient
+			*st = step{leaf: "(...)"}
 		}
 	}
 	left := 20 // steps that are written

@@ -308,6 +308,7 @@ func TestStableStep(t *testing.T) {
 		"lap(u) + 5*u - u^2/2 - 3*(v - exp(-u))/2": {1.0 / 16, "-0.5 * u^2, -1.5 * v, 1.5 * exp(-u)"},
 		"-upwind(2, 0, u) - 6*u":                   {1 / (2/0.5 + 3), ""},
 		"v - 6*u":                                  {2.0 / 6, "v"},
+		"lap(u) - (1 + sin(x*y)^2 + 2*x + x*y)*u":  {1.0 / 16, "-((...) * u)"},
 	} {
 		s := newSheet(t, 0.5, 0.5)
 		_, got, err := s.StableStep(test.Must(s.Formula(text))(t), 0, euler)
