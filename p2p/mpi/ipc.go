@@ -18,9 +18,21 @@ type HostMessage struct {
 	Bytes    int64           // length
 	Device   *streams.Device // of the end in this process; ignored if there is none
 	Name     string          // describes the message and the other process, for errors
+
+	// Get keeps the message in memory of the sender, where the receiver reads it. Default: the sender writes it into
+	// memory of the receiver.
+	Get bool
 }
 
-// HostMessages are prepared messages between processes of one host. A message is written into memory of the receiver,
+// owner returns the rank of the process with the memory of the message.
+func (m *HostMessage) owner() int {
+	if m.Get {
+		return m.From
+	}
+	return m.To
+}
+
+// HostMessages are prepared messages between processes of one host. A message is written into memory of one of them,
 // and a signal in each direction orders the streams: the message has been written, and it has been read.
 type HostMessages struct {
 	processes *Processes
@@ -37,7 +49,7 @@ type HostMessages struct {
 	dry       bool
 }
 
-// hostPool is the memory for all messages to a device of this process.
+// hostPool is the memory for all messages that a device of this process owns.
 type hostPool struct {
 	device *streams.Device
 	memory *streams.Memory
@@ -51,7 +63,7 @@ type hostEnd struct {
 	sent, read *streams.SharedSignal
 	span       streams.Span
 	turns      int64
-	pool       int // of the receiver
+	pool       int // of the owner
 	offset     int64
 }
 
@@ -109,11 +121,11 @@ func (p *Processes) NewHostMessages(ctx context.Context, all []HostMessage) (h *
 	return h, nil
 }
 
-// layOut places the messages to each device of this process.
+// layOut places the messages that each device of this process owns.
 func (h *HostMessages) layOut() {
 	for i, m := range h.all {
 		h.ends[i] = hostEnd{group: h, pool: -1}
-		if m.To != h.processes.Rank {
+		if m.owner() != h.processes.Rank {
 			continue
 		}
 		at := slices.IndexFunc(h.pools, func(p hostPool) bool { return p.device == m.Device })
@@ -148,7 +160,7 @@ func (h *HostMessages) openDry() error {
 		return errors.Join(err, h.own.Close())
 	}
 	for i, m := range h.all {
-		if sends, _ := h.local(i); sends {
+		if _, has := h.local(i); has && h.ends[i].pool < 0 {
 			m, err := m.Device.OpenShared(nil, m.Bytes)
 			if err != nil {
 				return errors.Join(err, h.opened.Close(), h.own.Close())
@@ -160,7 +172,7 @@ func (h *HostMessages) openDry() error {
 	return nil
 }
 
-// allocate allocates the memory for messages to this process.
+// allocate allocates the memory of the messages that this process owns.
 func (h *HostMessages) allocate() (err error) {
 	for i := range h.pools {
 		pool := &h.pools[i]
@@ -243,11 +255,14 @@ func (h *HostMessages) open(exports []hostExport) (err error) {
 		h.opened.Add(s)
 		h.signals = append(h.signals, s)
 		e := &h.ends[i]
-		if !sends {
+		if sends {
+			e.read = s
+		} else {
 			e.sent = s
+		}
+		if e.pool >= 0 {
 			continue
 		}
-		e.read = s
 		key := mapping{other, its.Pool, m.Device}
 		if mapped[key] == nil {
 			pool := exports[other].Pools[its.Pool]
@@ -281,8 +296,8 @@ func (h *HostMessages) release() {
 	}
 }
 
-// Span returns the memory of message i, which its sender writes and its receiver reads: memory of the receiving device,
-// mapped for the sending one. It is empty if this process has no end.
+// Span returns the memory of message i, which its sender writes and its receiver reads: memory of one of their devices,
+// mapped for the other. It is empty if this process has no end.
 func (h *HostMessages) Span(i int) streams.Span { return h.ends[i].span }
 
 // Sender returns the end of message i that sends, and Receiver the one that receives.

@@ -115,7 +115,7 @@ func nothingHeld(devices []*streams.Device) error {
 func drawnMessages(p *mpi.Processes, devices []*streams.Device, seed uint64) (all []mpi.HostMessage) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range 1 + r.IntN(9) {
-		m := mpi.HostMessage{From: r.IntN(p.Size()), Bytes: 1 + r.Int64N(5000)}
+		m := mpi.HostMessage{From: r.IntN(p.Size()), Bytes: 1 + r.Int64N(5000), Get: r.IntN(2) == 0}
 		m.To = (m.From + 1 + r.IntN(p.Size()-1)) % p.Size()
 		at := [2]int{r.IntN(2), r.IntN(2)}
 		switch p.Rank {
