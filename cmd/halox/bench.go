@@ -103,7 +103,7 @@ func (b *benchCommand) flags() []option.Flag {
 		{Name: "backend", Value: &b.backend, Help: "backend: {}",
 			Choices: []string{configs.Auto, string(streams.CUDA), string(streams.Host)}},
 	}...)
-	if b.Alone {
+	if b.Alone || b.Pair {
 		return flags
 	}
 	return append(flags, option.Flag{Name: "exchange-network", Value: &b.network, Help: "network for messages to " +

@@ -156,9 +156,7 @@ func (t TransferOptions) withDefaults(dst, src Side) TransferOptions {
 	if t.Engine == "" {
 		t.Engine = Auto
 	}
-	if t.Ring <= 0 {
-		t.Ring = 3
-	}
+	_, t.Ring = t.Fragments(0)
 	return t
 }
 
@@ -192,11 +190,8 @@ func (m *maker) makeFragments() error {
 			return err
 		}
 	}
-	if m.o.Fragment <= 0 {
-		const fewest, least, most = 4, 512 << 10, 4 << 20
-		m.o.Fragment = min(most, max(least, (size/fewest+255)/256*256))
-	}
-	buffers, err := m.buffers(min(size, m.o.Fragment))
+	m.o.Fragment, _ = m.o.Fragments(size)
+	buffers, err := m.buffers(m.o.Fragment)
 	if err != nil {
 		return err
 	}
@@ -207,6 +202,43 @@ func (m *maker) makeFragments() error {
 		}
 	}
 	return nil
+}
+
+// Fragments returns the bytes of a fragment of a message of a size, and the number of fragments in flight.
+func (t TransferOptions) Fragments(size int64) (bytes int64, ring int) {
+	const fewest, least, most = 4, 512 << 10, 4 << 20
+	if bytes = t.Fragment; bytes <= 0 {
+		bytes = min(most, max(least, (size/fewest+255)/256*256))
+	}
+	if ring = t.Ring; ring <= 0 {
+		ring = 3
+	}
+	return min(size, bytes), ring
+}
+
+// NewFragments prepares the jobs of one side of a transfer whose other side is in another process: job i packs fragment
+// i into the buffers in turns, or unpacks it from there. A buffer holds a fragment, see TransferOptions.Fragments.
+// Closing the resources frees the jobs.
+func NewFragments(s Side, unpack bool, buffers []streams.Span, o TransferOptions, r *streams.Resources) ([]*Job, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	size := s.Message.Layout.Size()
+	if err := o.checkFragments(size); err != nil {
+		return nil, err
+	}
+	m := maker{Transfer: &Transfer{}, o: o.withDefaults(s, s), took: map[*Side]Engine{}}
+	r.Add(m.Transfer)
+	m.o.Fragment, _ = o.Fragments(size)
+	var jobs []*Job
+	for lo := int64(0); lo < size; lo += m.o.Fragment {
+		j, err := m.job(&s, buffers[len(jobs)%len(buffers)].Part(0, min(m.o.Fragment, size-lo)), lo, unpack)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs, nil
 }
 
 // short makes the transfer of one job of the sender, if possible: a copy if the data is contiguous at both

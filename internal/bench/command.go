@@ -15,6 +15,7 @@ type Command struct {
 	Name, Short, About, Example string  // About continues Short
 	Options                     Options // the defaults
 	Alone                       bool    // it measures the devices of one process
+	Pair                        bool    // it measures the devices of one process, or of two over networks of its own
 
 	// The following functions may be nil. List prints a list that the options request instead of a measurement, and
 	// returns it for --json; listed is nil if a measurement is requested.

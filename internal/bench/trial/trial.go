@@ -12,22 +12,36 @@ import (
 )
 
 // Mirror is a span with a copy in host memory; pinned memory is its own copy.
-type Mirror struct{ span, host streams.Span }
+type Mirror struct {
+	span, host streams.Span
+	bytes      []byte // the copy of a span of another process
+}
 
 // NewMirror allocates the copy without filling it.
 func NewMirror(d *streams.Device, span streams.Span, open *streams.Resources) (Mirror, error) {
 	if span.Memory.Pinned() {
-		return Mirror{span, span}, nil
+		return Mirror{span: span, host: span}, nil
 	}
 	m := open.AllocPinned(d, span.Length)
 	if err := open.Err(); err != nil {
 		return Mirror{}, err
 	}
-	return Mirror{span, m.All()}, nil
+	return Mirror{span: span, host: m.All()}, nil
+}
+
+// mirrorAt is NewMirror on the device of a stream; without a stream the span is in another process.
+func mirrorAt(s *streams.Stream, span streams.Span, open *streams.Resources) (Mirror, error) {
+	if s == nil {
+		return Mirror{bytes: make([]byte, span.Length)}, nil
+	}
+	return NewMirror(s.Device(), span, open)
 }
 
 // Bytes returns the copy.
 func (m Mirror) Bytes() []byte {
+	if m.bytes != nil {
+		return m.bytes
+	}
 	return m.host.Memory.Bytes()[m.host.Offset : m.host.Offset+m.host.Length]
 }
 
@@ -58,7 +72,8 @@ type Trial struct {
 }
 
 // New fills the memory to read with numbers, and define computes the expected output on the host over stale bytes. It
-// returns nil if the output spans more than maxBytes.
+// returns nil if the output spans more than maxBytes. A stream is nil if its memory is in another process, which has the
+// same trial.
 func New(to, from *streams.Stream, written, read streams.Span, open *streams.Resources,
 	define func(dst, src []byte) error) (*Trial, error) {
 	if written.Length > maxBytes || read.Length > maxBytes {
@@ -66,10 +81,10 @@ func New(to, from *streams.Stream, written, read streams.Span, open *streams.Res
 	}
 	t := &Trial{to: to, from: from, want: bytes.Repeat([]byte{Stale}, int(written.Length))}
 	var err error
-	if t.source, err = NewMirror(from.Device(), read, open); err != nil {
+	if t.source, err = mirrorAt(from, read, open); err != nil {
 		return nil, err
 	}
-	if t.target, err = NewMirror(to.Device(), written, open); err != nil {
+	if t.target, err = mirrorAt(to, written, open); err != nil {
 		return nil, err
 	}
 	rand.NewChaCha8([32]byte{}).Read(t.source.Bytes())
@@ -80,14 +95,19 @@ func New(to, from *streams.Stream, written, read streams.Span, open *streams.Res
 func (t *Trial) Want() []byte { return t.want }
 
 // Do runs a job, with a function that queues it on a stream of the device that it writes, and compares all bytes that
-// it may write.
+// it may write, in the process that has them.
 func (t *Trial) Do(queue func(*streams.Stream) error) error {
 	got := t.target.Bytes()
 	for i := range got {
 		got[i] = Stale
 	}
-	if err := errors.Join(t.source.Upload(t.from), t.from.Sync(timing.Limit)); err != nil {
-		return err
+	if t.from != nil {
+		if err := errors.Join(t.source.Upload(t.from), t.from.Sync(timing.Limit)); err != nil {
+			return err
+		}
+	}
+	if t.to == nil {
+		return queue(nil)
 	}
 	for _, step := range []func(*streams.Stream) error{t.target.Upload, queue, t.target.Download} {
 		if err := step(t.to); err != nil {
