@@ -127,13 +127,21 @@ func stopsPinging(r *pingRun, open *streams.Resources) error {
 // process that stops is named by the other one.
 func TestLaunchedPingPong(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for i, env := range []func() []string{func() []string { return nil }, func() []string { return testdevices.Environment(t, 2) }} {
-			if !testdevices.Turn(i, 2, 2) {
+		for i := range 4 { // by whether a rank stops, and on GPUs
+			if !testdevices.Turn(i, 4, 4) {
 				continue
 			}
-			t.Run(fmt.Sprintf("gpus=%t", i > 0), func(t *testing.T) {
-				in.Done(t, testmpi.Job{Program: "ping", Ranks: 2, Env: env()})
-				in.Fails(t, testmpi.Job{Program: "stops", Ranks: 2, Env: env()}, "<rank 0 after ", "mpi: no heartbeat from rank 1 on host ")
+			t.Run(fmt.Sprintf("stops=%t,gpus=%t", i/2 > 0, i%2 > 0), func(t *testing.T) {
+				job := testmpi.Job{Program: "stops", Ranks: 2}
+				if i%2 > 0 {
+					job.Env = testdevices.Environment(t, 2)
+				}
+				if i/2 > 0 {
+					in.Fails(t, job, "<rank 0 after ", "mpi: no heartbeat from rank 1 on host ")
+					return
+				}
+				job.Program = "ping"
+				in.Done(t, job)
 			})
 		}
 	})
