@@ -11,7 +11,7 @@ CLANG_FORMAT := .tools/bin/clang-format
 FORMAT_CUDA  := PYTHONPATH=.tools $(CLANG_FORMAT) $(wildcard kernels/cu/*.cu kernels/cu/*.cuh kernels/cu/cpu/*.h internal/testdevices/cpu/*)
 
 # The packages whose tests start processes with the launchers of MPI libraries.
-MPI_TESTS := internal/mpi p2p/mpi halo halo/ranks halo/ranks/litmus solvers/scheme solvers cmd/halox
+MPI_TESTS := internal/mpi p2p/mpi halo halo/ranks halo/ranks/litmus solvers/scheme solvers cmd/halox internal/bench/datatypes
 LIBRARIES ?= all
 MPI_RUN   := Launch|Librar|Rank|Programs|Failures|Leaver|Alone|Process|HostsAre
 

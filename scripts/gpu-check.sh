@@ -1033,6 +1033,12 @@ networks() {
 			--sizes 8,64KiB,1MiB,4MiB,16MiB,64MiB --modes one-way,both-ways --record "$dir/links-$network.json" &&
 			grep -E '^(from|[0-9])' "$out/networks-links-$network.log"
 	done
+	# Datatypes by the protocol of Wu et al. between processes, and packed and sent by MPI.
+	for how in "" "--remote"; do
+		usable ipc || continue
+		timed "networks-pingpong$how" 120 $start "$bundle/halox" bench pingpong --backend cuda --figure wu-10 --budget 5ms $how \
+			--record "$dir/pingpong$how.json" --plot "$dir/pingpong$how.png" && grep -E '^(wu|workload|ipc|mpi)' "$out/networks-pingpong$how.log"
+	done
 	timed networks-pinned 60 "$bundle/halox" bench links --backend cuda --device-ids 0,1 --paths staged --modes one-way \
 		--sizes 1MiB,4MiB,16MiB,64MiB --record "$dir/pinned.json"
 	pinned "$dir" | tee "$dir/pinned.txt"

@@ -97,6 +97,9 @@ func TestLaunchedBenches(t *testing.T) {
 			"links": {3, 3, []string{"links", "--sizes", "8,1001", "--budget", "1ms"}, map[string]int{
 				"path=wire": 2 * (3 + 6 + 3), "path=mpi": 2 * (3 + 6 + 3), "link=processes": 48, "mode=one-way": 24, "mode=ping-pong": 12,
 			}},
+			"pingpong": {2, 2, []string{"pingpong", "--match", "wu/[VT]/n=1024|ddtbench/NAS_LU_x/", "--most", "9000000", "--fragment", "1000001", "--ring", "1", "--budget", "1ms"}, map[string]int{
+				"path=ipc": 9, "path=mpi": 9, "link=processes": 18, "ring=1": 9,
+			}},
 			"exchange of one device each": {2, 2, []string{"exchange", "--points", "8", "--devices", "1"}, map[string]int{"path=mpi": 1}},
 			"exchange":                    {2, 4, []string{"exchange", "--points", "8", "--devices", "2"}, map[string]int{"path=staged": 1, "path=peer": 1, "path=direct": 1}},
 			"schemes": {2, 4, []string{"schemes", "--points", "16", "--precisions", "float64", "--budget", "20ms", "--paths", "peer", "--device-counts", "1,2,4"}, map[string]int{
@@ -112,7 +115,7 @@ func TestLaunchedBenches(t *testing.T) {
 		for _, name := range testdevices.Some(3, slices.Sorted(maps.Keys(benches))) {
 			tc := benches[name]
 			t.Run(name, func(t *testing.T) {
-				if name != "links" && name != "exchange" { // which have messages of processes and of devices
+				if name != "links" && name != "exchange" && name != "pingpong" { // which have messages of processes and of devices
 					testdevices.Once(t)
 				}
 				file := filepath.Join(t.TempDir(), "r.json")

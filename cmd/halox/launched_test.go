@@ -235,7 +235,7 @@ func TestLaunchedRunFails(t *testing.T) {
 			{"or fewer than 5 steps between two exchanges", "run " + config + " -q --set grid.size=[1,1,14] --set exchange.steps=5"},
 			{"grid.size", "run " + config + " --set grid.size=[0,1]"},
 			{"no such file", "run " + filepath.Join(t.TempDir(), "none.yaml")},
-			{ofOne, "bench ranks"}, {ofOne, "bench latency"}, {ofOne, "bench sweep"}, {ofOne, "bench pack"}, {ofOne, "bench pingpong"},
+			{ofOne, "bench ranks"}, {ofOne, "bench latency"}, {ofOne, "bench sweep"}, {ofOne, "bench pack"}, {"must be one process or two of one host, got 3 processes", "bench pingpong"},
 			{ofOne, "verify " + config + " --ranks-for 1s"}, {ofOne, "plan " + config + " --hosts 8"},
 		}) {
 			var env []string

@@ -219,7 +219,8 @@ func (t TransferOptions) Fragments(size int64) (bytes int64, ring int) {
 // NewFragments prepares the jobs of one side of a transfer whose other side is in another process: job i packs fragment
 // i into the buffers in turns, or unpacks it from there. A buffer holds a fragment, see TransferOptions.Fragments.
 // Closing the resources frees the jobs.
-func NewFragments(s Side, unpack bool, buffers []streams.Span, o TransferOptions, r *streams.Resources) ([]*Job, error) {
+func NewFragments(s Side, unpack bool, buffers []streams.Span, o TransferOptions, r *streams.Resources) ([]*Job,
+	error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}

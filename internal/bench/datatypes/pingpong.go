@@ -55,9 +55,9 @@ driver's peer copy, is measured too. Rates count packed bytes. For each layout t
 most 64 MiB, the results are first compared with those of the host.
 
 Under a launcher, two processes of one host, with a device each, send over paths ipc and mpi.
-By ipc the sender packs a fragment into a slot of a ring in its memory and signals that; the
-receiver, which has mapped the ring, copies it and signals that the slot is free (Wu et al.).
-By mpi the packed message passes through pinned host memory, in pieces.
+By ipc the sender packs a fragment into a slot of a ring in its memory, and signals that. The
+receiver has mapped the ring: it copies the fragment, and signals that the slot is free, as in
+Wu et al. By mpi the packed message passes through pinned host memory, in pieces.
 
 With --busy a stream of each device repeats a kernel of arithmetic and some memory traffic, on
 that fraction of the thread blocks that can run at once. On CPU devices it runs for that
@@ -209,7 +209,10 @@ func (p *pingPongOptions) newRun(on *bench.Machine) *pingRun {
 	from, to := on.Devices[0], on.Devices[len(on.Devices)-1]
 	r := &pingRun{
 		from: from, to: to, compiler: on.Compiler, channels: p.channels(), check: !p.NoCheck, budget: p.Budget,
-		transfer: packing.TransferOptions{Fragment: p.Fragment, Ring: p.Ring}, processes: on.Processes,
+		transfer: packing.TransferOptions{Fragment: p.Fragment, Ring: p.Ring},
+		processPair: processPair{
+			processes: on.Processes, device: from, maps: slices.Contains(p.Paths, string(pathIPC)),
+		},
 	}
 	if !on.Processes.IsAlone() {
 		*[]**streams.Device{&r.to, &r.from}[on.Processes.Rank] = nil
@@ -258,7 +261,7 @@ func (p *pingPongOptions) loads(ctx context.Context, on *bench.Machine) (all []l
 // passable returns an error unless all channels work in both directions.
 func (p *pingRun) passable(ctx context.Context, on *bench.Machine) error {
 	if !p.processes.IsAlone() {
-		return p.meet(ctx, on.Devices)
+		return p.meet(ctx)
 	}
 	for _, l := range p.channels {
 		_, _, there := on.Links.Choose(l.path, p.from, p.to, p2p.MessageShape{})
@@ -340,10 +343,7 @@ type pingRun struct {
 	budget   time.Duration           // for each measurement
 	transfer packing.TransferOptions // options to which those of channels are added
 	route    results.Row             // the labels that all rows begin with
-
-	processes *mpi.Processes
-	tag       int                  // the first of two
-	waits     *streams.WorkerGroup // for the other process
+	processPair
 }
 
 // pingCase is one workload with its memory on both devices.
@@ -493,7 +493,7 @@ func (c *pingCase) measure(ctx context.Context, l channel) (row results.Row, us 
 
 // limits returns the labels of a row for messages in fragments.
 func (p *pingRun) limits(t *roundTrip) results.Row {
-	if !t.inFragments() {
+	if !t.inFragments {
 		return results.NewRow()
 	}
 	return results.NewRow().Label("fragment", positive(p.transfer.Fragment)).Label("ring", positive(p.transfer.Ring))
@@ -501,7 +501,7 @@ func (p *pingRun) limits(t *roundTrip) results.Row {
 
 // ignored describes the options that a round trip did not use.
 func (p *pingRun) ignored(t *roundTrip) string {
-	if t.inFragments() || p.transfer.Fragment == 0 && p.transfer.Ring == 0 {
+	if t.inFragments || p.transfer.Fragment == 0 && p.transfer.Ring == 0 {
 		return ""
 	}
 	return "sent by one job, without fragments and their ring"
@@ -561,11 +561,10 @@ type tripEnd struct {
 	stream *streams.Stream
 }
 
-// transfer sends a message from one device to another, any number of times, see [packing.Transfer]. A stream of a device
-// of another process is nil.
+// transfer sends a message from one device to another, any number of times, see [packing.Transfer]. A stream of a
+// device of another process is nil.
 type transfer interface {
 	Queue(dst, src *streams.Stream) error
-	InFragments() bool
 	Close() error
 }
 
@@ -576,6 +575,7 @@ type roundTrip struct {
 	here, there *streams.Stream
 	last        *streams.Stream // of this process, with the end of the round trip
 	home        *streams.Event
+	inFragments bool // messages are sent in fragments, not by one job of the sender
 }
 
 // newRoundTrip makes it between two sides, which queue on streams of their devices.
@@ -583,19 +583,20 @@ func (c *pingCase) newRoundTrip(ctx context.Context, here, there tripEnd, o pack
 	error) {
 	r := &roundTrip{here: here.stream, there: there.stream, last: cmp.Or(here.stream, there.stream)}
 	r.home = r.resources.NewEvent(r.last.Device())
-	streams.Into(&r.resources, &r.ping)(c.newTransfer(ctx, there.side, here.side, o))
-	streams.Into(&r.resources, &r.pong)(c.newTransfer(ctx, here.side, there.side, o))
+	streams.Into(&r.resources, &r.ping)(c.newTransfer(ctx, r, there.side, here.side, o))
+	streams.Into(&r.resources, &r.pong)(c.newTransfer(ctx, r, here.side, there.side, o))
 	return r, r.resources.Done()
 }
 
 // newTransfer prepares messages within this process, or the end of this process.
-func (c *pingCase) newTransfer(ctx context.Context, dst, src packing.Side, o packing.TransferOptions) (t transfer,
-	err error) {
-	if c.processes.IsAlone() {
-		t, err = packing.NewTransfer(dst, src, o)
-	} else {
-		t, err = c.newHalf(ctx, dst, src, o)
+func (c *pingCase) newTransfer(ctx context.Context, r *roundTrip, dst, src packing.Side,
+	o packing.TransferOptions) (transfer, error) {
+	if !c.processes.IsAlone() {
+		r.inFragments = o.Path == pathIPC
+		return c.newHalf(ctx, dst, src, o)
 	}
+	t, err := packing.NewTransfer(dst, src, o)
+	r.inFragments = r.inFragments || err == nil && t.InFragments()
 	return t, bench.LeaveOut(err, packing.ErrUnsuited)
 }
 
@@ -612,6 +613,3 @@ func (r *roundTrip) batch(n int) (float64, error) {
 
 // Close frees its memory. Closing twice is not an error.
 func (r *roundTrip) Close() error { return r.resources.Close() }
-
-// inFragments reports whether messages are sent in fragments, not by one job of the sender.
-func (r *roundTrip) inFragments() bool { return r.ping.InFragments() || r.pong.InFragments() }

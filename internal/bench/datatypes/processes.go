@@ -1,11 +1,9 @@
 package datatypes
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/bench"
@@ -20,15 +18,19 @@ const pathIPC = p2p.Path(mpi.IPC)
 // processPaths returns the paths between processes.
 func processPaths() []string { return []string{string(pathIPC), string(p2p.MPI)} }
 
-// maps reports whether the processes map memory of each other.
-func (p *pingRun) maps() bool {
-	return slices.ContainsFunc(p.channels, func(l channel) bool { return l.path == pathIPC })
+// processPair is the processes between which messages are sent: one, or two of one host.
+type processPair struct {
+	processes *mpi.Processes
+	device    *streams.Device      // of this one of two
+	maps      bool                 // they map memory of each other
+	tag       int                  // the first of two
+	waits     *streams.WorkerGroup // for the other process
 }
 
-// meet prepares messages between two processes. Both call it, with their devices.
-func (p *pingRun) meet(ctx context.Context, devices []*streams.Device) (err error) {
-	if p.maps() {
-		if err := p.processes.TryIPC(ctx, devices[:1]); err != nil {
+// meet prepares messages between two processes. Both call it.
+func (p *processPair) meet(ctx context.Context) (err error) {
+	if p.maps {
+		if err := p.processes.TryIPC(ctx, []*streams.Device{p.device}); err != nil {
 			return fmt.Errorf("--paths %s: %w", pathIPC, err)
 		}
 	}
@@ -40,9 +42,9 @@ func (p *pingRun) meet(ctx context.Context, devices []*streams.Device) (err erro
 	return err
 }
 
-// agree returns an error on both processes if one has an error or is interrupted. Engines that do not suit a layout are
+// agree returns an error on all processes if one has an error or is interrupted. Engines that do not suit a layout are
 // left out.
-func (p *pingRun) agree(ctx context.Context, mine error) error {
+func (p *processPair) agree(ctx context.Context, mine error) error {
 	return bench.AgreeToGoOn(ctx, p.processes, bench.LeaveOut(mine, packing.ErrUnsuited))
 }
 
@@ -52,7 +54,7 @@ func (p *pingRun) agree(ctx context.Context, mine error) error {
 // through pinned memory.
 type half struct {
 	resources      streams.Resources
-	run            *pingRun
+	pair           *processPair
 	ipc, sends     bool
 	from           int            // rank of the sender
 	size, fragment int64          // bytes
@@ -81,11 +83,11 @@ type receiver interface {
 	Done(s *streams.Stream) error
 }
 
-// newHalf prepares the end whose side has a packer. Both processes call it. Path direct is that of a contiguous message,
-// which is not packed: the driver copies it from mapped memory or, if ipc is not among the paths, MPI sends it.
-func (p *pingRun) newHalf(ctx context.Context, dst, src packing.Side, o packing.TransferOptions) (*half, error) {
-	h := &half{run: p, sends: dst.Packer == nil, from: p.processes.Rank, size: src.Message.Layout.Size()}
-	h.fragment, h.ipc = h.size, o.Path == pathIPC || o.Path == p2p.Direct && p.maps()
+// newHalf prepares the end whose side has a packer. Both processes call it. Path direct is that of a contiguous
+// message, which is not packed: the driver copies it from mapped memory or, if ipc is not among the paths, MPI sends it.
+func (p *processPair) newHalf(ctx context.Context, dst, src packing.Side, o packing.TransferOptions) (*half, error) {
+	h := &half{pair: p, sends: dst.Packer == nil, from: p.processes.Rank, size: src.Message.Layout.Size()}
+	h.fragment, h.ipc = h.size, o.Path == pathIPC || o.Path == p2p.Direct && p.maps
 	side, ring := src, 1
 	if !h.sends {
 		side, h.from = dst, 1-h.from
@@ -98,7 +100,7 @@ func (p *pingRun) newHalf(ctx context.Context, dst, src packing.Side, o packing.
 		bare = side.Place.Data.Part(0, h.size)
 	}
 	o.Fragment = h.fragment
-	buffers, err := h.open(ctx, cmp.Or(p.from, p.to), min(ring, h.count()), bare, o.Remote)
+	buffers, err := h.open(ctx, min(ring, h.count()), bare, o.Remote)
 	if err == nil && bare.Memory == nil {
 		h.jobs, err = packing.NewFragments(side, !h.sends, buffers, o, &h.resources)
 	}
@@ -109,12 +111,12 @@ func (p *pingRun) newHalf(ctx context.Context, dst, src packing.Side, o packing.
 }
 
 // open connects the processes, and returns the buffers of fragments in this one. If bare is a span, it is the message.
-func (h *half) open(ctx context.Context, d *streams.Device, ring int, bare streams.Span, remote bool) (
-	buffers []streams.Span, err error) {
-	p := h.run.processes
+func (h *half) open(ctx context.Context, ring int, bare streams.Span, remote bool) (buffers []streams.Span,
+	err error) {
+	p, d := h.pair.processes, h.pair.device
 	name := fmt.Sprintf("from %s to %s", p.Name(h.from), p.Name(1-h.from))
 	if !h.ipc {
-		return h.openMPI(d, bare, "a message "+name)
+		return h.openMPI(bare, "a message "+name)
 	}
 	all := make([]mpi.HostMessage, ring)
 	for i := range all {
@@ -146,10 +148,10 @@ func (h *half) open(ctx context.Context, d *streams.Device, ring int, bare strea
 }
 
 // openMPI connects the processes by MPI.
-func (h *half) openMPI(d *streams.Device, message streams.Span, name string) ([]streams.Span, error) {
-	p, r, tag := h.run.processes, &h.resources, h.run.tag+h.from
+func (h *half) openMPI(message streams.Span, name string) ([]streams.Span, error) {
+	p, r, tag := h.pair.processes, &h.resources, h.pair.tag+h.from
 	if message.Memory == nil {
-		message = streams.Span{Memory: r.Alloc(d, h.size), Length: h.size}
+		message = streams.Span{Memory: r.Alloc(h.pair.device, h.size), Length: h.size}
 	}
 	if err := r.Err(); err != nil {
 		return nil, err
@@ -173,10 +175,7 @@ func (h *half) openMPI(d *streams.Device, message streams.Span, name string) ([]
 // count returns the number of fragments.
 func (h *half) count() int { return int((h.size + h.fragment - 1) / h.fragment) }
 
-// InFragments implements transfer.
-func (h *half) InFragments() bool { return h.ipc }
-
-// Close frees the end, and closes the messages before their buffers. Closing twice is allowed.
+// Close frees the end. Closing twice is allowed.
 func (h *half) Close() error { return h.resources.Close() }
 
 // Queue implements transfer: the stream of this process is dst if it receives, and src if it sends. The host waits for
@@ -202,7 +201,7 @@ func (h *half) Queue(dst, src *streams.Stream) error {
 // send queues the packing of a fragment.
 func (h *half) send(i int, s *streams.Stream) error {
 	x := h.senders[i%len(h.senders)]
-	if err := errors.Join(x.Ready(h.run.waits, s), h.job(i, s)); err != nil {
+	if err := errors.Join(x.Ready(h.pair.waits, s), h.job(i, s)); err != nil {
 		return err
 	}
 	return x.Send(s)
@@ -214,7 +213,7 @@ func (h *half) receive(i int, s *streams.Stream) error {
 	x := h.receivers[slot]
 	if h.link == nil {
 		x.Expect(s)
-		return errors.Join(x.Receive(h.run.waits, s), h.job(i, s), x.Done(s))
+		return errors.Join(x.Receive(h.pair.waits, s), h.job(i, s), x.Done(s))
 	}
 	c, n := &h.copies[slot], min(h.fragment, h.size-int64(i)*h.fragment)
 	if i >= len(h.receivers) {
@@ -223,7 +222,7 @@ func (h *half) receive(i int, s *streams.Stream) error {
 		}
 	}
 	x.Expect(h.link)
-	if err := x.Receive(h.run.waits, h.link); err != nil {
+	if err := x.Receive(h.pair.waits, h.link); err != nil {
 		return err
 	}
 	return errors.Join(h.link.Copy(c.here.Part(0, n), c.there.Part(0, n)), x.Done(h.link), h.link.Record(c.copied),

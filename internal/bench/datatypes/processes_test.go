@@ -42,12 +42,12 @@ func onOneEach(program func(r *pingRun, open *streams.Resources) error) func(p *
 		if err != nil {
 			return err
 		}
-		r := &pingRun{compiler: kernels.CompilerFromEnv(), check: true, budget: time.Microsecond, processes: p, channels: []channel{
+		r := &pingRun{compiler: kernels.CompilerFromEnv(), check: true, budget: time.Microsecond, processPair: processPair{processes: p, device: devices[0], maps: true}, channels: []channel{
 			{path: pathIPC, by: byUnits}, {path: pathIPC, by: byUnits, remote: true}, {path: p2p.MPI, by: byUnits},
 		}}
 		*[]**streams.Device{&r.from, &r.to}[p.Rank] = devices[0]
 		var open streams.Resources
-		err = errors.Join(r.meet(context.Background(), devices), program(r, &open), open.Close())
+		err = errors.Join(r.meet(context.Background()), program(r, &open), open.Close())
 		if err != nil {
 			return err
 		}
