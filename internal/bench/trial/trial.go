@@ -107,7 +107,7 @@ func (t *Trial) Do(queue func(*streams.Stream) error) error {
 		}
 	}
 	if t.to == nil {
-		return queue(nil)
+		return errors.Join(queue(nil), t.from.Sync(timing.Limit))
 	}
 	for _, step := range []func(*streams.Stream) error{t.target.Upload, queue, t.target.Download} {
 		if err := step(t.to); err != nil {
