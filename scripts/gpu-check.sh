@@ -1036,8 +1036,8 @@ networks() {
 	# Datatypes by the protocol of Wu et al. between processes, and packed and sent by MPI.
 	for how in "" "--remote"; do
 		usable ipc || continue
-		timed "networks-pingpong$how" 120 $start "$bundle/halox" bench pingpong --backend cuda --figure wu-10 --budget 5ms $how \
-			--record "$dir/pingpong$how.json" --plot "$dir/pingpong$how.png" && grep -E '^(wu|workload|ipc|mpi)' "$out/networks-pingpong$how.log"
+		timed "networks-pingpong${how:+-remote}" 120 $start "$bundle/halox" bench pingpong --backend cuda --figure wu-10 --budget 5ms $how \
+			--record "$dir/pingpong${how:+-remote}.json" --plot "$dir/pingpong${how:+-remote}.png" && grep -E '^(wu|workload|ipc|mpi)' "$out/networks-pingpong${how:+-remote}.log"
 	done
 	timed networks-pinned 60 "$bundle/halox" bench links --backend cuda --device-ids 0,1 --paths staged --modes one-way \
 		--sizes 1MiB,4MiB,16MiB,64MiB --record "$dir/pinned.json"
