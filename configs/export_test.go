@@ -62,9 +62,9 @@ const referenceHead = `# Keys of a config
 A config is a YAML, JSON or TOML file.
 Keys may be nested or have dots: ` + "`grid: {size: [8, 8]}` and `grid.size: [8, 8]`" + ` are the same.
 A whole number may be written 5, 5.0 or 5e0.
-The environment overrides the file, and ` + "`--set key=value`" + ` overrides both.
-The variable of ` + "`grid.size` is `HALOX_GRID_SIZE`, that of `boundary.x-` is `HALOX_BOUNDARY_X_MINUS`" + `.
-A key set to null takes its default; ` + "`--set checkpoint=null`" + ` resets a section. [Norms](norms.md#norms) defines those of ` + "`stop.norm`" + ` by formulas.
+Environment variables override the file, and ` + "`--set key=value`" + ` overrides both.
+The environment variable of ` + "`grid.size` is `HALOX_GRID_SIZE`, that of `boundary.x-` is `HALOX_BOUNDARY_X_MINUS`" + `.
+A key set to null gets its default; ` + "`--set checkpoint=null`" + ` resets a section. [Norms](norms.md#norms) has the formulas of ` + "`stop.norm`" + `.
 
 | key | default | must be | meaning |
 |---|---|---|---|

@@ -22,10 +22,10 @@ func newCheckpointCommand() *cobra.Command {
 		onCheckpoints("list", "List the checkpoints in a folder, the newest first",
 			"List compares the sizes of files with the manifest, but not their checksums.", listCheckpoints),
 		onCheckpoints("verify", "Compare all bytes of checkpoints with their checksums",
-			"Verify ends with exit code 5 unless all checkpoints are whole.", verifyCheckpoints),
-		onCheckpoints("info", "Describe the newest whole checkpoint in a folder",
-			"Info compares all its bytes with their checksums, and the hash of the grid with the config.\n"+
-				"It prints why newer ones are rejected.",
+			"Verify ends with exit code 5 unless all checkpoints are complete.", verifyCheckpoints),
+		onCheckpoints("info", "Describe the newest complete checkpoint in a folder",
+			"Info compares all bytes of the checkpoint with their checksums, and the hash of the grid with\n"+
+				"the config. It also prints why newer checkpoints are rejected.",
 			describeCheckpoint))
 	cmd.Example = "  halox checkpoint list checkpoints\n  halox checkpoint verify checkpoints --json"
 	return cmd

@@ -39,7 +39,7 @@ func TestCheckpoint(t *testing.T) {
 		{"info", []string{"info", folder}, 0, []string{"step 7 of run stored, written 20", "\nv@-1     33 x 9 x 7   float32     3           false       ",
 			"\nattributes\n{\n  \"seed\": 9223372036854775815,\n"}, "warning: checkpoint: " + newest},
 		{"info as JSON", []string{"info", folder, "--json"}, 0, []string{`"name": "zero@-1",`, `"zstd": true,`, `"seed": 9223372036854775815,`}, ""},
-		{"info on none", []string{"info", empty}, command.Failed, nil, "checkpoint: " + empty + ": there is no whole checkpoint"},
+		{"info on none", []string{"info", empty}, command.Failed, nil, "checkpoint: " + empty + ": there is no complete checkpoint"},
 		{"a missing folder", []string{"list", filepath.Join(empty, "x")}, command.Failed, nil, "no such file or directory"},
 		{"no folder", []string{"list"}, command.Usage, nil, "FOLDER: must be one folder, got 0"},
 	} {

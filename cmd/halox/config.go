@@ -111,8 +111,8 @@ func newConfigExplainCommand() *cobra.Command {
 		Use:   "explain FILE",
 		Short: "Show what a step of a config file computes, and which schemes run it",
 		Long: "Show what a step of a config file computes, and which schemes run it.\n\nExplain prints what each " +
-			"stage reads, its bytes and operations per point, the weights\nof a linear stencil, and the exchanges. " +
-			"It also prints which schemes run it or why not,\nand the CUDA source.",
+			"stage reads, its bytes and operations per point, the weights\nof a linear stencil, the exchanges, and the CUDA " +
+			"source. It also prints which schemes run\nthe step, and why the others do not.",
 		Example: "  halox config explain grayscott.yaml\n  halox config explain heat3d.yaml --json",
 		Args:    command.OneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -39,12 +39,12 @@ Every key of the file can be overridden by --set key=value and by a variable
 HALOX_KEY, with dots as underscores (HALOX_GRID_SIZE=[64,64]). --set overrides
 variables. Ctrl-C ends the run between two steps, and the run writes its outputs.
 
---restart continues from the newest whole checkpoint, with the same results as if
+--restart continues from the newest complete checkpoint, with the same results as if
 the run had not ended. Only the sections stop, output, devices, decomposition,
 exchange, checkpoint and faults of the config may have changed. Without a
 checkpoint in the folder of the config, the run starts from the beginning.
-SIGUSR1 writes a checkpoint. With faults.restarts in the config, the run is
-started again by itself after a device or its process was lost.
+SIGUSR1 writes a checkpoint. With faults.restarts in the config, the run
+restarts automatically after a device or its process was lost.
 
 docs/reference/norms.md explains the lines of the summary, and defines change,
 residual, field and error.

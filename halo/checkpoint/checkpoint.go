@@ -24,8 +24,8 @@ type Checkpoint struct {
 	Manifest
 }
 
-// ErrNone is the error of Find if there is no whole checkpoint.
-var ErrNone = errors.New("there is no whole checkpoint")
+// ErrNone is the error of Find if there is no complete checkpoint.
+var ErrNone = errors.New("there is no complete checkpoint")
 
 // Find returns the newest checkpoint in a folder of which all bytes are right, and says why newer ones are rejected.
 // The folder may be a checkpoint itself. It reads their files once. All processes that share grids call it and get the

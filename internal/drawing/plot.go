@@ -26,24 +26,24 @@ func NewPlotCommand() *cobra.Command {
 		Long: `Draw fields (.npy, .vti, .pvti, .pvd, Zarr groups, checkpoints), tables (.csv), records
 and traces (.json).
 
-A field of three dimensions is drawn as a plane, the middle of z or --slice. --line draws
-values along a line. Several fields make a film, or with --line one chart. They are in the
-order of the last number in their names, which is the step; colors and axes have one range
-for all. A .pvd file, a Zarr series and a folder of checkpoints have several fields of their
-own. --run takes coordinates, the time and the values at the boundary from the record of
-the run that wrote the fields, and colors, range and label from its config. A .npy file
-without it is drawn over indices.
+Of a 3-D field a plane is drawn: the middle of z, or --slice. --line draws values along a
+line. Several fields make an animation, or with --line one chart. Their order is that of the
+last number in their names, the step; all have the same range of colors and axes. A .pvd
+file, a Zarr series and a folder of checkpoints contain several fields. --run takes
+coordinates, the time and the boundary values from the record of the run that wrote the
+fields, and colors, range and label from its config. Without --run, the axes of a .npy file
+are indices.
 
-The columns of a table, such as that of probes, are drawn over its column time, or step.
---x and --y choose columns.
+The columns of a table, such as that of probes, are drawn over its column time, or else
+step. --x and --y choose columns.
 
-Each kind of record has a default plot; --kind selects another one, or a figure of a
-paper. It has at most six curves, of each scheme the best at each point, unless --by names
-labels. Several records share a plot: curves with equal names get the machine, commit or
-file that distinguishes them. Records of different machines never share a curve. Error
-bars are quartiles of repeated measurements. --x, --y and --by choose the axes and curves,
---where the rows, by the names that halox results prints. A trace is drawn alone: next to
-records, traces are left out.`,
+Each kind of record has a default plot; --kind selects another plot, or a figure of a
+paper. A plot has at most six curves, one per scheme with its best value at each point;
+--by names labels whose values get curves instead. Several records share a plot: curves with
+equal names get the machine, commit or file that distinguishes them. Records of different
+machines never share a curve. Error bars are quartiles of repeated measurements. --x, --y
+and --by choose the axes and curves, and --where the rows, by the names that halox results
+prints. Traces are drawn only without records.`,
 		Example: `  halox plot u.npy -o u.png --run run.json --slice z=0.25 --label "temperature (K)"
   halox plot u-*.npy -o u.gif --range 0:1
   halox plot u.pvd -o u.apng --frames-per-second 20
@@ -67,7 +67,7 @@ records, traces are left out.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.out, "out", "o", "", "draw to this `file` (.png, .svg, .pdf; films: .gif, .apng)")
+	flags.StringVarP(&f.out, "out", "o", "", "draw to this `file` (.png, .svg, .pdf; animations: .gif, .apng)")
 	flags.IntVar(&f.size, "size", 0, "width of a .png, .gif or .apng file in `pixels`")
 	flags.StringVar(&f.field, "field", "", "`name` of the field in a file with several; default the first")
 	flags.StringVar(&f.slice, "slice", "", "`plane` of a field, an index such as z=16 or a coordinate such as z=0.5")
@@ -78,7 +78,7 @@ records, traces are left out.`,
 	flags.StringVar(&f.label, "label", "", "`name` of the values of a field or a table, with their unit")
 	flags.StringVar(&f.colors, "colors", "", "scale of colors of fields: "+strings.Join(plot.ColorMaps(), ", "))
 	flags.StringVar(&f.span, "range", "", "range of values of fields, as `min:max`; either may be left out")
-	flags.Float64Var(&f.perSecond, "frames-per-second", 10, "speed of a film")
+	flags.Float64Var(&f.perSecond, "frames-per-second", 10, "speed of an animation")
 	flags.StringVar(&f.kind, "kind", "", "`name` of the plot; list prints all")
 	flags.StringVar(&f.x, "x", "", "label, parameter, metric or column on the x axis")
 	flags.StringVar(&f.y, "y", "", "metric or label on the y axis; columns of a table, separated by commas")

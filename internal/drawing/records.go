@@ -150,7 +150,7 @@ In text and markdown, labels that all rows share are printed above the table. Nu
 medians, followed by the half width of their 95% confidence interval if that exceeds 1%.
 In csv, each label has a column, and each metric has columns for its median, quartiles,
 extremes and number of measurements. --where selects rows, --metrics the metrics and their
-order. Traces are left out.`,
+order. Traces are ignored.`,
 		Example: `  halox results exchange.json
   halox results run-*.json --format markdown
   halox results schemes.json --where devices=4 --metrics step,gflops,over_baseline

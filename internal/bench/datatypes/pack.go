@@ -50,9 +50,10 @@ measured too. Times are medians of batches, by the device's clock, with warm cac
 papers. Rates count packed bytes. For each layout that spans at most 64 MiB, the packed bytes
 are first compared with those of the host.
 
-With --contend rows have the times of packing, of a kernel that fills the device and of copies
-to and from the host, alone and next to each other. Then one begins after the other; its time
-is that of the follower, and both are timed from the begin of the first.
+With --contend, rows have the times of packing, of a kernel that fills the device, and of copies
+to and from the host, alone and at the same time as packing. Of two that run at the same time,
+one begins after the other: the row has the time of the second, and both are timed from the
+start of the first.
 
 Ctrl-C keeps the results so far; --resume continues.`,
 		Example: `  halox bench pack --suites ddtbench --unpack --record ddtbench.json

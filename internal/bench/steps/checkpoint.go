@@ -50,26 +50,27 @@ func CheckpointCommand() bench.Command {
 		Groups: []int{1}, Every: []int{1000}, Compress: []string{string(checkpoint.None)}}
 	o.Points = []int{256}
 	return bench.Command{
-		Name: "checkpoint", Short: "Time checkpoints: writing, reading, and steps meanwhile", Options: o,
+		Name: "checkpoint", Short: "Time checkpoints: writing, reading, and the slowdown of steps", Options: o,
 		About: `Solves the heat equation as halox bench schemes does, in four kinds of rows:
 
-steps: ` + fmt.Sprint(intervals) + ` intervals of --every steps, with and without a checkpoint at the start of each, in turns.
-step is the time per step with them, step_alone without, and slowdown the additional time. time
-lasts from the start of a checkpoint until it is whole. skipped counts those that were due while
-another was being written, waited those for which steps waited: devices had no memory for a copy.
+steps: ` + fmt.Sprint(intervals) + ` intervals of --every steps, alternately with and without a checkpoint at the start.
+step is the time per step with checkpoints, step_alone without, and slowdown the additional time.
+time is that from the start of a checkpoint until it is complete. skipped counts checkpoints that
+were due while another was being written. waited counts checkpoints that steps waited for, because
+a device had no memory for a copy.
 
-write: one checkpoint while no steps run. Turns alternate with two others: copying as many
-bytes of the devices to pinned memory (copy_time), and writing the bytes of its files into one
-file in the same folder, with fsync (file_time). The share is the time of the slower of both,
-divided by that of the checkpoint.
+write: one checkpoint while no steps run, in alternation with two reference measurements: copying
+as many bytes from the devices to pinned memory (copy_time), and writing the bytes of its files
+to one file in the same folder, with fsync (file_time). The share is the longer of these two
+times, divided by that of the checkpoint.
 
 read: finding a checkpoint, which verifies all of its files (find), and reading it into the
-fields (read); time is the sum. file_time is that of reading the same files plainly. The files
-have been written or read just before, so all three read from memory if it holds them. The share
-is file_time divided by time.
+fields (read); time is the sum. file_time is the time of plain reads of the same files. The
+files were written or read just before, so all three read from memory if they fit there. The
+share is file_time divided by time.
 
 statistics: steps with and without a sample of mean, variance, minimum and maximum of the field
-every --every steps, in turns as in steps.
+every --every steps, alternately as in steps.
 
 Each row is measured in at least ` + fmt.Sprint(minTurns) + ` turns, and until --budget is spent. Checkpoints are written to a
 subfolder of --folder, which is removed. All processes must share it. Ctrl-C keeps the results

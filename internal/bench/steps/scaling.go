@@ -42,11 +42,11 @@ devices: the speed-up is the time per step on one device divided by the time on 
 gives each device a cube with --points along each axis, adjacent along the grid's last axis
 first: the speed-up is n times that ratio. The efficiency is the speed-up divided by n. Each
 scheme is compared with itself; only halox plot draws the speed-up of strong scaling over the
-fastest scheme on one device. Scheme auto is the one that halox run takes. If --device-counts
-does not include 1, its smallest number counts as ideal. --exchange-steps 1,4 gives one curve
+fastest scheme on one device. Scheme auto is the one that halox run uses. If --device-counts
+does not include 1, the smallest number is the reference. --exchange-steps 1,4 gives one curve
 per number of steps between two exchanges, and --stencils 7-point,19-point one per stencil.
 
-Steps are timed as by halox bench schemes. Ctrl-C keeps the results so far; --resume continues.`,
+Steps are timed as in halox bench schemes. Ctrl-C keeps the results so far; --resume continues.`,
 		Example: `  halox bench scaling --record scaling.json
   halox plot scaling.json --where mode=strong --where precision=float64 -o strong.svg
   halox bench scaling --schemes two-stream,assisted --points 256,512 --modes strong

@@ -34,11 +34,11 @@ func SchemesCommand() bench.Command {
 		Options: &schemesOptions{common: defaults(), Schemes: option.Texts(scheme.All()),
 			Paths: option.Texts(p2p.Paths()), Norms: []int{0}, Sums: []string{string(sums.Fast)}, Groups: []int{1}},
 		About: `Solves the heat equation on cubes, or squares with --dims 2, with every scheme, path and order.
-Steps are timed in intervals of about 20 ms, between which all devices are idle. A row is the
-median over intervals. It is measured until the median is known to a percent, or --budget is
-spent. GFLOP/s count a product for each weight, and one sum less than points: 8 operations per
-point of the 7-point stencil. The share is the rate of reading and writing each point once, as a
-share of the rate of a plain copy within a device. Rows are compared with the baseline and the
+Steps are timed in intervals of about 20 ms; between intervals all devices are idle. A row is the
+median over intervals, measured until the median is known to within a percent, or --budget is
+spent. GFLOP/s count one product per weight, and one sum fewer than points: 8 operations per
+point of the 7-point stencil. The share is the rate of reading and writing each point once,
+divided by the rate of a plain copy within a device. Rows are compared with the baseline and the
 fastest two-stream scheme on the same number of devices, and with the fastest scheme on one
 device.
 

@@ -35,10 +35,10 @@ func Command() bench.Command {
 		},
 		About: `A sweep reads one array and writes another; the next sweep swaps them. The stencils are those of
 stencil.points in a config, and 5-point-axes and 7-point-axes, which have a weight for each
-axis. GFLOP/s count a product for each weight, and one sum less than points. Rates count two
+axis. GFLOP/s count one product per weight, and one sum fewer than points. Rates count two
 values per point, one read and one written; so does the driver's copy of the same number of
-points. With norms, a sweep computes those of the change and of the values, and they are sent
-to the host. The shape of sweeps is tuned first.
+points. With norms, a sweep computes the norms of the change and of the values, and sends them
+to the host. The shape of thread blocks is tuned first.
 
 Times are medians of batches, by the device's clock. On GPUs, the results are compared with
 those of the host's kernels, bit by bit, for grids of up to 4 million points.
