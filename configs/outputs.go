@@ -135,9 +135,9 @@ const (
 var probeKeys = []key{
 	{name: "at", must: atMust, about: "Coordinates of a point."},
 	{name: "line", must: lineMust,
-		about: "Points at equal distances on a line. Without `points` as many as the grid has along it."},
+		about: "Equally spaced points on a line. Without `points`, as many as the grid has along the line."},
 	{name: "every", must: everyMust, required: true, about: "When a row is written."},
-	{name: "fields", must: fieldsMust, about: "Fields and statistics; without it all fields."},
+	{name: "fields", must: fieldsMust, about: "Fields and statistics; default all fields."},
 	{name: "file", def: "probes.csv", endings: list(".csv"), about: "The file."},
 }
 
@@ -233,14 +233,14 @@ var seriesKeys = []key{
 	{name: "every", must: everyMust, required: true, about: "When fields are written."},
 	{name: "format", def: "vti", words: list("vti", "zarr", "npy"),
 		about: "Files for ParaView (`vti`), a Zarr store (`zarr`), or a NumPy file per field and step."},
-	{name: "folder", def: "series", must: "a folder", about: "Where the files go."},
-	{name: "name", def: "fields", must: "a name without / and .", about: "How the names of the files begin."},
-	{name: "fields", must: fieldsMust, about: "Fields and statistics; without it all fields."},
+	{name: "folder", def: "series", must: "a folder", about: "Folder of the files."},
+	{name: "name", def: "fields", must: "a name without / and .", about: "Beginning of the file names."},
+	{name: "fields", must: fieldsMust, about: "Fields and statistics; default all fields."},
 	{name: "slice", must: "a coordinate by axis, as {z: 0.5}", about: "The plane of points nearest to a coordinate."},
 	{name: "box", must: "both ends by axis, as {x: [0.2, 0.8]}",
-		about: "The points from the one nearest to the first coordinate to that nearest to the second."},
+		about: "The points between two coordinates, each rounded to the nearest point."},
 	{name: "coarsen", least: 1, about: "Every n-th point along each axis, from the first on."},
-	{name: "precision", words: list("float64", "float32"), about: "Type of the values; without it that of the run."},
+	{name: "precision", words: list("float64", "float32"), about: "Type of the values; default that of the run."},
 }
 
 // axisValues reads a mapping from names of axes.

@@ -30,7 +30,7 @@ func TestComplete(t *testing.T) {
 		begun string
 		want  []string
 	}{
-		{"stop.n", []string{"stop.norm=\tWhat the tolerance bounds: the largest change in a step, its l2 norm, or the largest residual."}},
+		{"stop.n", []string{"stop.norm=\tWhat the tolerance limits: the largest change in a step, its l2 norm, or the largest residual."}},
 		{"stop.norm=", []string{"stop.norm=max", "stop.norm=l2", "stop.norm=residual"}},
 		{"exchange.path=p", []string{"exchange.path=peer"}},
 		{"grid.size=", nil},

@@ -66,7 +66,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 
 // AddLog adds the flag --log to a command.
 func AddLog(flags *pflag.FlagSet) {
-	flags.String("log", "text", "what the standard error gets: text, or json for one JSON object per line")
+	flags.String("log", "text", "format of the standard error: text, or json for one JSON object per line")
 }
 
 // Log returns the logger of --log json, nil without it. Its messages are begin, progress, output, end, note, warning

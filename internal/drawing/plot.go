@@ -76,7 +76,7 @@ prints. Traces are drawn only without records.`,
 	flags.StringVar(&f.run, "run", "", "`file` with the record of the run that wrote the fields")
 	flags.StringVar(&f.title, "title", "", "title of a field or a table")
 	flags.StringVar(&f.label, "label", "", "`name` of the values of a field or a table, with their unit")
-	flags.StringVar(&f.colors, "colors", "", "scale of colors of fields: "+strings.Join(plot.ColorMaps(), ", "))
+	flags.StringVar(&f.colors, "colors", "", "color map of fields: "+strings.Join(plot.ColorMaps(), ", "))
 	flags.StringVar(&f.span, "range", "", "range of values of fields, as `min:max`; either may be left out")
 	flags.Float64Var(&f.perSecond, "frames-per-second", 10, "speed of an animation")
 	flags.StringVar(&f.kind, "kind", "", "`name` of the plot; list prints all")

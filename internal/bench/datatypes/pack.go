@@ -51,9 +51,9 @@ papers. Rates count packed bytes. For each layout that spans at most 64 MiB, the
 are first compared with those of the host.
 
 With --contend, rows have the times of packing, of a kernel that fills the device, and of copies
-to and from the host, alone and at the same time as packing. Of two that run at the same time,
-one begins after the other: the row has the time of the second, and both are timed from the
-start of the first.
+to and from the host, each alone and then next to packing. Of two that run at the same time, one
+begins after the other: the row has the time of the second, and both are timed from the start
+of the first.
 
 Ctrl-C keeps the results so far; --resume continues.`,
 		Example: `  halox bench pack --suites ddtbench --unpack --record ddtbench.json

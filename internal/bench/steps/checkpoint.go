@@ -101,7 +101,7 @@ func (o *checkpointOptions) Flags() []option.Flag {
 			To: option.NoLimit},
 		{Name: "compress", Value: &o.Compress, Help: "compressions: {}",
 			Choices: option.Texts([]checkpoint.Compression{checkpoint.None, checkpoint.Zstd, checkpoint.Auto})},
-		{Name: "folder", Value: &o.Folder, Help: "existing `folder` for the checkpoints (default the temporary one)"},
+		{Name: "folder", Value: &o.Folder, Help: "existing `folder` for the checkpoints (default the temporary folder of the system)"},
 	}...)
 }
 
