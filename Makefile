@@ -63,11 +63,11 @@ test: ## run all tests, and the part of the long ones that HALOX_TEST_SEED selec
 	@echo HALOX_TEST_SEED=$(HALOX_TEST_SEED)
 	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-s -timeout 1h $(TESTFLAGS) ./...
 
-# The loops share the cores with the tests, and end with the recipe, however it ends. -count=1: go test does not know that
-# these runs differ from make test.
+# The loops share the cores with the tests, and end with the recipe, however it ends. Next to them eight test programs run
+# at a time. -count=1: go test does not know that these runs differ from make test.
 test-busy: ## run all tests next to 6 busy loops, and once more with GOMAXPROCS=1
 	@for i in 1 2 3 4 5 6; do while kill -0 $$$$ 2>/dev/null; do n=0; while [ $$n -lt 10000 ]; do n=$$((n + 1)); done; done & done; \
-	nice -n 5 $(MAKE) test TESTFLAGS="-count=1 -timeout 2h $(TESTFLAGS)"
+	nice -n 5 $(MAKE) test TESTFLAGS="-count=1 -timeout 2h -p 8 $(TESTFLAGS)"
 	GOMAXPROCS=1 $(MAKE) test TESTFLAGS="-count=1 -timeout 2h $(TESTFLAGS)"
 
 # See Long in internal/testdevices. Some packages take longer than the default limit of 10 minutes.
