@@ -53,7 +53,7 @@ func TestEquationsThatAreWrong(t *testing.T) {
 		{"x: periodic\n", "x: robin\n", "10: fields.u.boundary.x: must be periodic, {dirichlet:"},
 		{"x: periodic\n", "x: periodic\n      y: {flux: {value: 1, D: -1}}\n", "11: fields.u.boundary.y: must have a positive number or an expression as its D"},
 		{"x: periodic\n", "x: periodic\n      y: {flux: {value: 1, k: 1}}\n", "11: fields.u.boundary.y: must be periodic, {dirichlet:"},
-		{"x: periodic\n", "x: periodic\n      y: {flux: {value: 1, D: q}}\n", `11: fields.u.boundary.y: D: column 1: unknown name "q"`},
+		{"x: periodic\n", "x: periodic\n      y: {flux: {value: 1, D: q}}\n", `11: fields.u.boundary.y: in D: column 1: unknown name "q"`},
 		{"x: periodic\n", "x: periodic\n      y: {robin: {h: 1, ambient: 1, D: 0}}\n", "11: fields.u.boundary.y: must have a positive number or an expression as its D"},
 		{"x: periodic\n", "x-: periodic\n", "fields.u.boundary.x-: must not be periodic unless x+ is"},
 		{"x: periodic\n", "x: periodic\n      y: {dirichlet: q}\n", `11: fields.u.boundary.y: column 1: unknown name "q"`},

@@ -348,7 +348,7 @@ func (r *equationReader) values(part string, texts [6]ConditionText, field, form
 			var err error
 			if text.Diffusivity != "" {
 				if d, err = r.sheet.Value(text.Diffusivity); err != nil {
-					r.note(at, fmt.Errorf("D: %w", err))
+					r.note(at, fmt.Errorf("in D: %w", err))
 				}
 			} else if ok = formula == unknown; formula >= 0 {
 				d, ok = r.sheet.Diffusivity(formula, field, face.Axis())
