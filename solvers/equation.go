@@ -313,7 +313,7 @@ func (r *equationReader) names() {
 		if err == nil {
 			r.note("define."+d.Name, r.define(i, formula))
 		}
-		r.values("define."+d.Name, d.Boundary, len(r.Fields)+i, -1)
+		r.values("define."+d.Name, d.Boundary, len(r.Fields)+i, noRate)
 	}
 }
 
@@ -335,10 +335,13 @@ func (r *equationReader) wallsOfStored(d *Stored) [6]Condition {
 	return walls
 }
 
-// unknown is a formula with an error, which is reported.
-const unknown = -2
+// These stand for a formula where there is none.
+const (
+	noRate  = -1 // the field has no rate or acceleration
+	unknown = -2 // the formula has an error, which is reported
+)
 
-// values parses the values of walls of a field, whose rate or acceleration is a formula, or -1, or unknown.
+// values parses the values of walls of a field. The formula is its rate or acceleration, noRate or unknown.
 func (r *equationReader) values(part string, texts [6]ConditionText, field, formula int) {
 	for k, face := range domain.Faces(len(r.Size)) {
 		text, to, at := texts[k], &r.p.system.fields[field].walls[k], fmt.Sprintf("%s.boundary.%v", part, face)
@@ -397,7 +400,7 @@ func (r *equationReader) fields() {
 		}
 		rate := formula
 		if form == updates || form == stages {
-			rate = -1
+			rate = noRate
 		} else if err != nil {
 			rate = unknown
 		}

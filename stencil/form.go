@@ -431,8 +431,9 @@ func (s *Sheet) Ratio(src string, a, b int) *Expression {
 	return s.extract("("+src+")/("+s.extract("", b).Text()+")", s.op(quotient, a, b))
 }
 
-// Diffusivity returns the value D of the diffusion D*lap(u), div(D, u) or D*dxx(u) of a field along an axis, if a formula
-// has only one and D does not depend on fields. Terms that read only the point and first differences are no diffusion.
+// Diffusivity returns the value D of the diffusion D*lap(u), div(D, u) or D*dxx(u) of a field along an axis, if a
+// formula has only one and D does not depend on fields. Terms that read only the point and first differences are no
+// diffusion.
 func (s *Sheet) Diffusivity(formula, field, axis int) (at int, ok bool) {
 	found, ok := []int(nil), true
 	second := func(name string) bool { return len(name) == 3 && name[1] == name[2] } // dxx, dyy or dzz

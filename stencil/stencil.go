@@ -49,8 +49,8 @@ func (s Stencil) Rate(spacing []float64) (rate float64) {
 // Points returns the number of points of the stencil, including the center.
 func (s Stencil) Points() int { return 1 + len(s.offsets()) }
 
-// Operations returns the number of operations per point, as papers count: a product for the center and for each group of
-// points with the same weight, and a sum for each point except one.
+// Operations returns the number of operations per point, as papers count: a product for the center and for each group
+// of points with the same weight, and a sum for each point except one.
 func (s Stencil) Operations() int { return len(s.Groups) + s.Points() }
 
 // offsets returns all points of the stencil except the center.

@@ -12,9 +12,9 @@ import (
 	"github.com/halox/halox/internal/cuda"
 )
 
-// CUDAPlatform opens the CUDA driver and lists its GPUs. If library is "", the library is found by its soname. On
-// a machine without a driver or GPU the error is ErrNoDriver. If the library cannot be opened, or library is not
-// "" in a build that cannot open it, the error is also ErrNoLibrary. The error of a failed call of the driver is ErrNotStarted.
+// CUDAPlatform opens the CUDA driver and lists its GPUs. If library is "", the library is found by its soname. On a
+// machine without a driver or GPU the error is ErrNoDriver. If the library cannot be opened, or library is not "" in a
+// build that cannot open it, the error is also ErrNoLibrary. The error of a failed call of the driver is ErrNotStarted.
 func CUDAPlatform(library string) (p *Platform, err error) {
 	defer func() {
 		if _, called := errors.AsType[*cuda.Error](err); called && !errors.Is(err, ErrNoDriver) {

@@ -540,7 +540,8 @@ type Error struct {
 	Err    error  // error of the driver; of type *cuda.Error for CUDA
 }
 
-// Error returns the device, the operation and the error of the driver. A panic, which other devices see too, comes first.
+// Error returns the device, the operation and the error of the driver. A panic, which other devices see too, comes
+// first.
 func (e *Error) Error() string {
 	if errors.Is(e.Err, ErrPanicked) {
 		return fmt.Sprintf("%v; device %s: %s", e.Err, e.Device, e.Doing)

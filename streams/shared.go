@@ -169,8 +169,8 @@ type SharedBytes struct {
 	Name  string // of the file, for OpenSharedBytes
 }
 
-// NewSharedBytes makes a file of the given size in memory or, if the host has no such folder, in the folder for temporary
-// files. Unlink removes its name once all others have opened it.
+// NewSharedBytes makes a file of the given size in memory or, if the host has no such folder, in the folder for
+// temporary files. Unlink removes its name once all others have opened it.
 func NewSharedBytes(bytes int64) (*SharedBytes, error) { return newSharedBytes(bytes) }
 
 // OpenSharedBytes maps a file of another process of this host.

@@ -233,7 +233,8 @@ func (s *Signal) Wait(group *WorkerGroup, on *Stream, n int64) error {
 // Await waits on the host until the n-th record has been queued, or announced.
 func (s *Signal) Await(c *WorkerGroup, n int64) error { return c.Await(&s.records, n) }
 
-// SetRecords sets the number of records that Await and Wait see, without making one: one more wakes those that await it.
+// SetRecords sets the number of records that Await and Wait see, without making one: one more wakes those that await
+// it.
 func (s *Signal) SetRecords(n int64) { s.records.Set(n) }
 
 // Close frees the events.

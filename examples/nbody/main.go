@@ -55,8 +55,8 @@ type nbody struct {
 	messages          []example.Message
 }
 
-// stride returns the size of a particle in float64: ten numbers and a charge, with 20 float32 before the charge if it is
-// complex.
+// stride returns the size of a particle in float64: ten numbers and a charge, with 20 float32 before the charge if it
+// is complex.
 func (x *nbody) stride() int {
 	if x.Complex {
 		return 21

@@ -219,8 +219,8 @@ func (x *stencil) sweep(d *streams.Device, b *box, to int) (*streams.Kernel, err
 	})
 }
 
-// ghosts prepares the messages of a field. Axis by axis, the layers of a box include the ghosts of earlier axes, so that
-// corners arrive too.
+// ghosts prepares the messages of a field. Axis by axis, the layers of a box include the ghosts of earlier axes, so
+// that corners arrive too.
 func (x *stencil) ghosts(field int) error {
 	step := 1
 	for axis := range x.dims {

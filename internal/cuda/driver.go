@@ -143,8 +143,8 @@ func (d *Device) Name() (string, error) {
 	return C.GoString(&name[0]), d.check("cuDeviceGetName", rc)
 }
 
-// UUID returns the device's UUID in the form GPU-8-4-4-4-12 hexadecimal digits, as NVML and nvidia-smi write it. That of
-// a MIG instance, which the driver names such as "NVIDIA A100-SXM4-40GB MIG 1g.5gb", begins with MIG-.
+// UUID returns the device's UUID in the form GPU-8-4-4-4-12 hexadecimal digits, as NVML and nvidia-smi write it. That
+// of a MIG instance, which the driver names such as "NVIDIA A100-SXM4-40GB MIG 1g.5gb", begins with MIG-.
 func (d *Device) UUID() (string, error) {
 	name, err := d.Name()
 	if err != nil {

@@ -69,7 +69,8 @@ func (c *Child) say(change func(r *report)) {
 }
 
 // Opened tells the parent on which devices the run is, at a step. If a link fails its probe that worked when the run
-// began, one of its devices counts as lost: Opened returns it for halo.Devices.Without, and the caller opens the others.
+// began, one of its devices counts as lost: Opened returns it for halo.Devices.Without, and the caller opens the
+// others.
 func (c *Child) Opened(s *halo.Session, step int64) (without string) {
 	if c == nil {
 		return ""
@@ -130,7 +131,8 @@ func (c *Child) device(d *streams.Device) device {
 	return known
 }
 
-// named describes a device by its name in this process, which differs from that in the first child if others are hidden.
+// named describes a device by its name in this process, which differs from that in the first child if others are
+// hidden.
 func (c *Child) named(name string) device {
 	for i, known := range c.Devices {
 		if c.Hidden && name == fmt.Sprintf("%s %d", c.Backend(), i) {

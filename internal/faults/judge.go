@@ -26,9 +26,9 @@ type verdict struct {
 }
 
 // next decides what follows a fault. devices are those of the child, or of the one before if it opened none. lost are
-// those that it blames, and failed those that fail their checks. These are left out, unless that is all of them. If none
-// fails, one that is blamed alone is left out: of several, any may have failed first. A device that cannot even be opened
-// does not count as one of the allowed restarts.
+// those that it blames, and failed those that fail their checks. These are left out, unless that is all of them. If
+// none fails, one that is blamed alone is left out: of several, any may have failed first. A device that cannot even be
+// opened does not count as one of the allowed restarts.
 func (j *judge) next(fault results.Fault, opened bool, devices, lost, failed []device) verdict {
 	v := verdict{again: true}
 	if len(failed) > 0 || len(lost) > 1 {

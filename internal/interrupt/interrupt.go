@@ -24,7 +24,8 @@ var ErrInterrupted = errors.New("interrupted")
 
 const (
 	// stopTime is how long a command may take without progress after a signal, unless Patience or Limit says otherwise.
-	// One call of a driver takes seconds on a host where other processes start and end. Container engines kill after 10 s.
+	// One call of a driver takes seconds on a host where other processes start and end. Container engines kill after 10
+	// s.
 	stopTime = 8 * time.Second
 	// noteTime is the time after a signal at which a command that continues says so.
 	noteTime = 2 * time.Second

@@ -32,7 +32,8 @@ func (r *Run) isSmall(spec *SeriesSpec) bool {
 	return points < grid && bytes <= smallBytes || points*slicePart <= grid && bytes <= sliceBytes
 }
 
-// Copied returns the names of the fields that a Writer of series copies on their devices. It takes no Fields of the run.
+// Copied returns the names of the fields that a Writer of series copies on their devices. It takes no Fields of the
+// run.
 func (r *Run) Copied(specs []SeriesSpec) (names []string) {
 	for _, spec := range specs {
 		for _, name := range spec.Fields {

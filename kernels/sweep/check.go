@@ -22,9 +22,9 @@ var ErrDiffer = errors.New("the CUDA source and the Go counterpart differ")
 
 // CheckOptions are the options of Check.
 type CheckOptions struct {
-	// ULPs is by how many units in the last place reals may differ; norms and reductions may differ by the corresponding
-	// amount per point, and integers not at all. Functions such as exp and pow differ in their last bits between
-	// backends, see docs/reference/steps.md. Default 0: all bits must be equal, except those of fast sums.
+	// ULPs is by how many units in the last place reals may differ; norms and reductions may differ by the
+	// corresponding amount per point, and integers not at all. Functions such as exp and pow differ in their last bits
+	// between backends, see docs/reference/steps.md. Default 0: all bits must be equal, except those of fast sums.
 	ULPs uint64
 
 	// Ranges are the smallest and the largest value of accesses, by name. Default: of reals, 1/2 and 3/2 in half of the

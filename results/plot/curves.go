@@ -281,8 +281,8 @@ func errorBar(lo, y, hi float64) (bar struct{ Low, High float64 }) {
 	return bar
 }
 
-// measured returns ticks of X where points are, as many as have space for their numbers; nil where these are too many to
-// be those of a measurement, or not round.
+// measured returns ticks of X where points are, as many as have space for their numbers; nil where these are too many
+// to be those of a measurement, or not round.
 func (c Curves) measured(axis span) plot.ConstantTicks {
 	const least, most = 2, 40
 	apart := 1. / 11 // share of the axis

@@ -303,8 +303,8 @@ func (s *selection) scaling(k kind) (Chart, error) {
 	return Panels{Title: s.title(k), Note: s.note(), Panels: []Curves{up, eff}}, nil
 }
 
-// scaled returns the speed-ups over a rate on one device, and the efficiencies in percent, which are those of the rows, or
-// relative to the fewest devices of the series. So are the speed-ups without that rate.
+// scaled returns the speed-ups over a rate on one device, and the efficiencies in percent, which are those of the rows,
+// or relative to the fewest devices of the series. So are the speed-ups without that rate.
 func (s series) scaled(x axis, alone results.Sample) (speedups, efficiencies []point) {
 	rates := s.rates(x)
 	speedups, efficiencies = s.metric(x, results.SpeedUp, 1), s.metric(x, results.Efficiency, 100)

@@ -86,8 +86,9 @@ var choices = []string{
 // sites are labels of the devices on which one thing was repeated.
 var sites = []string{"device", "from", "to", "link"}
 
-// separate makes the rows at each place on X of each series repetitions of one measurement: it holds a label that varies
-// among them, at its greatest value, or makes it distinguish curves if it is a choice. It returns the labels of curves.
+// separate makes the rows at each place on X of each series repetitions of one measurement: it holds a label that
+// varies among them, at its greatest value, or makes it distinguish curves if it is a choice. It returns the labels of
+// curves.
 func (s *selection) separate(by []string, x axis) []string {
 	held := map[string]bool{}
 	for {

@@ -55,9 +55,9 @@ func (m *maker) stairs(n, width int) *datatype.Type {
 
 // Jenkins returns the layouts of Jenkins, Dinan, Balaji, Peterka, Samatova and Thakur, "Processing MPI Derived
 // Datatypes on Noncontiguous GPU-Resident Data", TPDS 2014, figures 4 to 6 and table 2: vectors at a stride of 512
-// bytes with blocks of 8 to 128 bytes, the same blocks indexed, and also at irregular places, hypercubes in a volume of 64^4, and a struct of a
-// double, two ints and a char. Elements are doubles. The packed sizes, 1 KiB to 4 MiB, and figure 5's count of 8192
-// were chosen here.
+// bytes with blocks of 8 to 128 bytes, the same blocks indexed, and also at irregular places, hypercubes in a volume of
+// 64^4, and a struct of a double, two ints and a char. Elements are doubles. The packed sizes, 1 KiB to 4 MiB, and
+// figure 5's count of 8192 were chosen here.
 func Jenkins() ([]Workload, error) {
 	m := &maker{suite: "jenkins"}
 	for _, length := range []int{1, 4, 16} {

@@ -138,7 +138,8 @@ func (f *figure) overSetting() bool { return f.x == overBlocks || f.x == overBus
 // contenders returns those whose curves it shows.
 func (f *figure) contenders() []contender { return f.contendersOf(func(curve) bool { return true }) }
 
-// contendersOf returns those of some curves, the driver's copies always, except by few thread blocks or the host's clock.
+// contendersOf returns those of some curves, the driver's copies always, except by few thread blocks or the host's
+// clock.
 func (f *figure) contendersOf(some func(c curve) bool) (all []contender) {
 	if f.name != "" && f.blocks == nil && !f.hosts {
 		all = append(all, byCopies)

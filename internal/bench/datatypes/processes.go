@@ -84,7 +84,8 @@ type receiver interface {
 }
 
 // newHalf prepares the end whose side has a packer. Both processes call it. Path direct is that of a contiguous
-// message, which is not packed: the driver copies it from mapped memory or, if ipc is not among the paths, MPI sends it.
+// message, which is not packed: the driver copies it from mapped memory or, if ipc is not among the paths, MPI sends
+// it.
 func (p *processPair) newHalf(ctx context.Context, dst, src packing.Side, o packing.TransferOptions) (*half, error) {
 	h := &half{pair: p, sends: dst.Packer == nil, from: p.processes.Rank, size: src.Message.Layout.Size()}
 	h.fragment, h.ipc = h.size, o.Path == pathIPC || o.Path == p2p.Direct && p.maps

@@ -206,7 +206,8 @@ func compareScaling(rows []results.Row) (compared []results.Row) {
 	return compared
 }
 
-// fewest returns the number of devices, and the time of a step, of the row with the fewest devices on the curve of a row.
+// fewest returns the number of devices, and the time of a step, of the row with the fewest devices on the curve of a
+// row.
 func fewest(rows []results.Row, of results.Row) (devices float64, step results.Sample) {
 	curve := func(row results.Row) (name [8]string) {
 		for i, label := range []string{"scheme", "order", "path", "points", "precision", "mode", "stencil",

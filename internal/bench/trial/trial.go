@@ -72,8 +72,8 @@ type Trial struct {
 }
 
 // New fills the memory to read with numbers, and define computes the expected output on the host over stale bytes. It
-// returns nil if the output spans more than maxBytes. A stream is nil if its memory is in another process, which has the
-// same trial.
+// returns nil if the output spans more than maxBytes. A stream is nil if its memory is in another process, which has
+// the same trial.
 func New(to, from *streams.Stream, written, read streams.Span, open *streams.Resources,
 	define func(dst, src []byte) error) (*Trial, error) {
 	if written.Length > maxBytes || read.Length > maxBytes {
